@@ -1,0 +1,1 @@
+"""The corpora of the two papers, one module each: generate or prepare, then load a split."""
