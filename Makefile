@@ -10,10 +10,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test test-jax slow lint format bench bazel cpp-check addons clean
 
 demo: .venv/demo.installed  ## train RUM on associative recall, export it, ask the export
+	rm -rf runs/demo
 	$(RUN) zoo.recall.train --flagfile=zoo/recall/demo.flags --workdir=runs/demo
-	test -d exports/models/recall/1 || \
-	  $(RUN) exports.export --workdir=runs/demo --export_dir=exports/models/recall
-	$(RUN) exports.check exports/models/recall/1
+	$(RUN) exports.export --workdir=runs/demo --export_dir=exports/models/recall
 	$(RUN) exports.client --export_dir=exports/models/recall --text='a1s2d3f4g5??d'
 
 test: .venv/test.installed  ## everything but tests/slow
@@ -43,7 +42,7 @@ clean:
 	rm -rf build .venv .venv-addons runs/demo
 
 # What an environment holds follows pyproject.toml, so a change there installs again.
-.venv/demo.installed: EXTRAS = tensorflow,figures
+.venv/demo.installed: EXTRAS = tensorflow,figures,serving
 .venv/test.installed: EXTRAS = tensorflow,jax,serving,figures,test
 .venv/%.installed: pyproject.toml | .venv/bin/python
 	@echo "Installing TensorFlow, Keras and what else this target needs: about a minute."
