@@ -1,0 +1,1 @@
+"""SavedModels for TensorFlow Serving: strings in, strings out."""

@@ -1,0 +1,201 @@
+"""Exports a trained run to a SavedModel for TensorFlow Serving.
+
+    python -m exports.export --workdir=runs/recall --export_dir=exports/models/recall
+
+The server loads a version the moment its numbered folder appears, so the folder is written
+under another name, checked by loading it in a fresh process the way the server does, and only
+then renamed.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from types import ModuleType
+
+import keras
+import tensorflow as tf
+from absl import app, flags
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+import rum_keras  # noqa: F401  (registers the layers that load_model needs)
+from exports import check, copying, recall
+
+TASKS = {"zoo.copying.train": copying, "zoo.recall.train": recall}
+
+
+def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
+    """Loads the best model of a training run.
+
+    Args:
+        directory: A run or a folder of weights: it holds best.keras and metrics.json.
+
+    Returns:
+        The model, and the module of `exports` that knows its text form.
+
+    Raises:
+        FileNotFoundError: If best.keras or metrics.json is absent.
+        ValueError: If the recipe that wrote the run has no export.
+    """
+    directory = Path(directory)
+    for name in ("best.keras", "metrics.json"):
+        if not (directory / name).is_file():
+            raise FileNotFoundError(
+                f"There is no {name} in {directory}: a run has it once its training has ended; "
+                "run the same training command again to finish it."
+            )
+    recipe = json.loads((directory / "metrics.json").read_text()).get("recipe")
+    if recipe not in TASKS:
+        raise ValueError(
+            f"{directory / 'metrics.json'} names the recipe {recipe!r}, but only "
+            f"{', '.join(TASKS)} can be exported."
+        )
+    return keras.saving.load_model(directory / "best.keras", compile=False), TASKS[recipe]
+
+
+def write_warmup(directory: Path, name: str, answer, texts: list[str]) -> None:
+    """Writes requests that the server runs before it serves the version, with their answers.
+
+    The server ignores the answers; `exports.check` compares them with its own.
+
+    Args:
+        directory: The SavedModel.
+        name: The name of the model.
+        answer: The function that was exported, from strings (batch,) to a dict of tensors.
+        texts: Well-formed texts.
+    """
+    with tf.io.TFRecordWriter(str(directory / check.WARMUP)) as writer:
+        for batch in (texts[:1], texts, [*texts[:1], "", "malformed", *texts[-1:]]):
+            request, response = predict_pb2.PredictRequest(), predict_pb2.PredictResponse()
+            for spec in (request.model_spec, response.model_spec):
+                spec.name, spec.signature_name = name, "serving_default"
+            request.inputs["text"].CopyFrom(tf.make_tensor_proto(batch))
+            for key, value in answer(tf.constant(batch)).items():
+                response.outputs[key].CopyFrom(tf.make_tensor_proto(value.numpy()))
+            log = prediction_log_pb2.PredictLog(request=request, response=response)
+            record = prediction_log_pb2.PredictionLog(predict_log=log)
+            writer.write(record.SerializeToString())
+
+
+def write_manifest(directory: Path) -> None:
+    """Writes the SHA-256 of every file, in the format of `sha256sum -c`."""
+    sums = check.sha256_sums(directory)
+    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    (directory / check.MANIFEST).write_text(text)
+
+
+def write(model: keras.Model, task: ModuleType, directory: Path, name: str) -> None:
+    """Writes a SavedModel with its warm-up requests and manifest into a new folder."""
+    answer = task.endpoint(model)
+    # A plain tf.saved_model.save of a Keras 3 model loads in Python, but not in the server.
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    text = tf.TensorSpec([None], tf.string, name="text")
+    archive.add_endpoint("serving_default", answer, input_signature=[text])
+    archive.write_out(str(directory), verbose=False)
+    (directory / "assets.extra").mkdir()
+    write_warmup(directory, name, answer, task.example_texts(model))
+    write_manifest(directory)
+
+
+def next_version(export_dir: Path, version: int | None = None) -> int:
+    """Returns `version`, refused if it exists, or one more than the latest there is."""
+    existing = check.versions(export_dir)
+    if version is None:
+        return max(existing, default=0) + 1
+    if version in existing:
+        raise FileExistsError(
+            f"Version {version} exists in {export_dir} and versions are never overwritten: "
+            "leave out --version to write the next one."
+        )
+    return version
+
+
+def publish(staging: Path, target: Path) -> None:
+    """Brings a finished folder safely to the disk, then to its name."""
+    for path in (*staging.rglob("*"), staging):
+        _fsync(path)
+    staging.rename(target)  # refused by the system if another process was faster
+    _fsync(target.parent)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def export(
+    model: keras.Model,
+    task: ModuleType,
+    export_dir: str | os.PathLike,
+    version: int | None = None,
+) -> Path:
+    """Exports a model, all of it or nothing.
+
+    Args:
+        model: The trained model.
+        task: The module of `exports` that knows the model's text form.
+        export_dir: The folder of the model's versions; its name is the name of the model.
+        version: The version to write, by default the next one.
+
+    Returns:
+        The new folder `<export_dir>/<version>`.
+
+    Raises:
+        FileExistsError: If the version exists.
+        RuntimeError: If the SavedModel fails a check of `exports.check`.
+    """
+    export_dir = Path(export_dir).resolve()
+    version = next_version(export_dir, version)
+    export_dir.mkdir(parents=True, exist_ok=True)
+    staging = export_dir / f".tmp-{version}-{uuid.uuid4().hex}"
+    try:
+        write(model, task, staging, export_dir.name)
+        result = subprocess.run(
+            [sys.executable, check.__file__, str(staging)], capture_output=True, text=True
+        )
+        if result.returncode != 0:
+            raise RuntimeError(
+                f"The export was not published, because it fails its check:\n"
+                f"{result.stdout}{result.stderr[-2000:]}"
+            )
+        publish(staging, export_dir / str(version))
+    finally:
+        if staging.exists():
+            shutil.rmtree(staging)
+    return export_dir / str(version)
+
+
+def main(argv: list[str]) -> None:
+    """Exports the run that the flags name."""
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}: every option starts with `--`.")
+    if keras.backend.backend() != "tensorflow":
+        sys.exit("SavedModels are TensorFlow's: export with KERAS_BACKEND=tensorflow.")
+    check.quiet()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` cleans up
+    # Beside a GPU, Keras would trace cuDNN kernels that a server without one cannot run.
+    tf.config.set_visible_devices([], "GPU")
+    options = flags.FLAGS
+    try:
+        model, task = load_run(options.workdir or options.weights)
+        print(export(model, task, options.export_dir, options.version))
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.exit(f"exports.export: {error}")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("workdir", None, "The run to export: best.keras and metrics.json.")
+    flags.DEFINE_string("weights", None, "The same of trained weights, zoo/<task>/weights/<row>.")
+    flags.DEFINE_string("export_dir", None, "Folder of the versions, exports/models/<task>.")
+    flags.DEFINE_integer("version", None, "Version to write; by default the next.", lower_bound=1)
+    flags.mark_flags_as_mutual_exclusive(["workdir", "weights"], required=True)
+    flags.mark_flag_as_required("export_dir")
+    app.run(main)
