@@ -1,0 +1,58 @@
+"""What tests need of the two backends: values and gradients as NumPy arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+if keras.backend.backend() == "jax":
+    import jax
+
+    # Without it JAX computes float64 tests in float32.
+    jax.config.update("jax_enable_x64", True)
+
+
+def to_numpy(values: Any) -> Any:
+    """Converts every tensor of a nested structure."""
+    return keras.tree.map_structure(keras.ops.convert_to_numpy, values)
+
+
+def value_and_gradients(function: Callable, *arrays: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Returns the scalar `function(*arrays)` and its gradients with respect to each array."""
+    if keras.backend.backend() == "jax":
+        arguments = [jax.numpy.asarray(array) for array in arrays]
+        value, gradients = jax.value_and_grad(function, tuple(range(len(arrays))))(*arguments)
+        return np.asarray(value), [np.asarray(gradient) for gradient in gradients]
+    import tensorflow as tf
+
+    arguments = [tf.convert_to_tensor(array) for array in arrays]
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        value = function(*arguments)
+    gradients = tape.gradient(value, arguments, unconnected_gradients="zero")
+    return value.numpy(), [gradient.numpy() for gradient in gradients]
+
+
+def weight_gradients(layer: keras.Layer, function: Callable) -> tuple[np.ndarray, dict]:
+    """Returns the scalar `function()` of the built `layer` and its gradients by weight name."""
+    variables = layer.trainable_variables
+
+    if keras.backend.backend() == "jax":
+
+        def stateless(values):
+            mapping = zip(variables, values, strict=True)
+            with keras.StatelessScope(state_mapping=list(mapping)):
+                return function()
+
+        value, gradients = jax.value_and_grad(stateless)([v.value for v in variables])
+    else:
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            value = function()
+        gradients = tape.gradient(value, [v.value for v in variables], unconnected_gradients="zero")
+    return to_numpy(value), {
+        variable.name: np.asarray(gradient)
+        for variable, gradient in zip(variables, gradients, strict=True)
+    }
