@@ -1,7 +1,5 @@
 """The recurrent layers that the recipes train, by name."""
 
-import inspect
-
 import keras
 from absl import flags
 
@@ -27,7 +25,7 @@ def recurrent_layer(
         **options: further arguments of the layer or cell, such as `lambda_=1` of "rum".
 
     Raises:
-        ValueError: if there is no such cell, or it has no such option.
+        ValueError: if there is no such cell, or Keras finds that it has no such option.
 
     Example:
     >>> layer = recurrent_layer("rum", 50, lambda_=1)
@@ -35,39 +33,41 @@ def recurrent_layer(
     if cell not in CELLS:
         raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}.")
     constructor = CELLS[cell]
-    unknown = options.keys() - inspect.signature(constructor).parameters.keys()
-    if unknown:
-        raise ValueError(f"cell {cell!r} has no option {', '.join(sorted(unknown))}: leave it out.")
     if issubclass(constructor, keras.layers.RNN):
         return constructor(units, return_sequences=return_sequences, **options)
     return keras.layers.RNN(constructor(units, **options), return_sequences=return_sequences)
 
 
-def define_flags() -> None:
+def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags that choose a recurrent layer. Only recipes call it."""
-    flags.DEFINE_enum("cell", "rum", sorted(CELLS), "The recurrent cell.")
-    flags.DEFINE_integer("units", 50, "N_h, the width of the state.", lower_bound=1)
-    # Without a value, the cell's own default holds.
-    flags.DEFINE_integer("lambda_", None, "Power of the associative memory of RUM: 0 or 1.")
-    flags.DEFINE_float("eta", None, "Norm that RUM's state is brought to; none by default.")
-    flags.DEFINE_string("activation", None, "Activation, a name that Keras knows.")
-    flags.DEFINE_bool("update_gate", None, "Whether RUM has its update gate.")
-    flags.DEFINE_bool("trainable_rotation", None, "Whether RUM learns its rotations.")
-    flags.DEFINE_bool("layer_norm", None, "Whether RUM normalizes target, gate and candidate.")
-    flags.DEFINE_float("zoneout", None, "Rate at which RUM's units keep their last value.")
+    options = {"flag_values": flag_values}
+    flags.DEFINE_enum("cell", "rum", sorted(CELLS), "The recurrent cell.", **options)
+    flags.DEFINE_integer("units", 50, "N_h, the width of the state.", lower_bound=1, **options)
+    # Where these have no value, the default of the cell holds.
+    for define, name, meaning in (
+        (flags.DEFINE_integer, "lambda_", "RUM: 1 for the associative memory, 0 for none."),
+        (flags.DEFINE_float, "eta", "RUM: norm of the state, for time normalization."),
+        (flags.DEFINE_string, "activation", "Activation of the candidate, by its Keras name."),
+        (flags.DEFINE_bool, "update_gate", "RUM: whether there is an update gate."),
+        (flags.DEFINE_bool, "trainable_rotation", "RUM: whether rotations are learned."),
+        (flags.DEFINE_bool, "layer_norm", "RUM: whether to use layer normalization."),
+        (flags.DEFINE_float, "zoneout", "RUM: probability of a unit to keep its old state."),
+    ):
+        define(name, None, meaning, **options)
 
 
-def layer_from_flags(return_sequences: bool = False) -> keras.layers.RNN:
+def layer_from_flags(
+    return_sequences: bool = False, flag_values: flags.FlagValues = flags.FLAGS
+) -> keras.layers.RNN:
     """Returns the recurrent layer that the flags of `define_flags` choose."""
-    values = flags.FLAGS
     options = {
-        "lambda_": values.lambda_,
-        "eta": values.eta,
-        "activation": values.activation,
-        "use_update_gate": values.update_gate,
-        "trainable_rotation": values.trainable_rotation,
-        "layer_norm": values.layer_norm,
-        "zoneout": values.zoneout,
+        "lambda_": flag_values.lambda_,
+        "eta": flag_values.eta,
+        "activation": flag_values.activation,
+        "use_update_gate": flag_values.update_gate,
+        "trainable_rotation": flag_values.trainable_rotation,
+        "layer_norm": flag_values.layer_norm,
+        "zoneout": flag_values.zoneout,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    return recurrent_layer(values.cell, values.units, return_sequences, **given)
+    return recurrent_layer(flag_values.cell, flag_values.units, return_sequences, **given)

@@ -1,0 +1,1 @@
+"""The copying memory task (RUM, task A)."""
