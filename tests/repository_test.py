@@ -9,6 +9,7 @@ import keras
 from absl.testing import absltest, parameterized
 
 import rum_keras
+from zoo import index
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -57,6 +58,10 @@ class RepositoryTest(parameterized.TestCase):
         self.assertNotEmpty(flagfiles)
         for flagfile in flagfiles:
             self.assertTrue((ROOT / flagfile).is_file(), flagfile)
+
+    def test_the_index_says_what_the_flagfiles_say(self):
+        # If not, `python -m zoo.index` writes it again.
+        self.assertIn(index.BEGIN + index.tables(ROOT) + index.END, README)
 
     def test_every_flagfile_is_in_the_readme_or_the_card_of_its_task(self):
         for flagfile in ROOT.glob("zoo/*/*.flags"):
