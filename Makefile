@@ -49,7 +49,7 @@ TENSORFLOW = $$(.venv/bin/python -c \
 cpp-check: build/cpp_check  ## an export, by the C++ loader that TensorFlow Serving is built on
 	rm -rf build/models
 	$(RUN) exports.export --weights=zoo/recall/weights/table1_rum_lambda1_t30 --export_dir=build/models/recall
-	build/cpp_check build/models/recall/1 a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5??d | tee /dev/stderr | \
+	build/cpp_check build/models/recall/1 'a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5??d' | tee /dev/stderr | \
 	  grep -q '^digit: 4'
 
 # The flags are those of the TensorFlow wheel.
