@@ -11,6 +11,7 @@ answers that the exporting process got. One line a check; the exit status says w
 import hashlib
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -202,7 +203,9 @@ def _compare(name: str, found: np.ndarray, expected: np.ndarray) -> None:
     else:
         agree = np.all(np.isfinite(found)) and np.allclose(found, expected, rtol=1e-4, atol=1e-6)
     if not agree:
-        raise ValueError(f"{name} is {found.tolist()}, but the exported model's {expected}")
+        raise ValueError(
+            f"{name} is {found.tolist()}, but the exported model's {expected.tolist()}"
+        )
 
 
 def check(directory: str | os.PathLike, allowed: Iterable[str] = ()) -> bool:
@@ -229,7 +232,7 @@ def check(directory: str | os.PathLike, allowed: Iterable[str] = ()) -> bool:
             verdict = f"ok    {name}: {run(directory)}"
         except (OSError, ValueError, KeyError, DecodeError, tf.errors.OpError) as error:
             passed = False
-            verdict = f"FAIL  {name}: {error}"
+            verdict = f"FAIL  {name}: {textwrap.shorten(str(error), 500)}"
         print(f"{directory}  {verdict}")
     return passed
 
