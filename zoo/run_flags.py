@@ -1,0 +1,98 @@
+"""run.flags: the flags that made a working folder, kept so that it goes on with the same ones."""
+
+import os
+import pathlib
+import sys
+
+from absl import flags
+
+# These may change when a run goes on: they do not change what it computes.
+FREE = ("workdir", "checkpoint_every")
+
+
+def recipe_flags() -> dict[str, str | None]:
+    """The flags of the recipe as text, by name; None where one has no value."""
+    values = flags.FLAGS
+    found = {}
+    for module, defined in values.flags_by_module_dict().items():
+        # A recipe is `__main__`, whose name is the program's for absl.
+        if module.startswith("zoo.") or module in (sys.argv[0], "__main__"):
+            for flag in defined:
+                found[flag.name] = None if flag.value is None else flag.serialize()
+    return dict(sorted(found.items()))
+
+
+def check(path: pathlib.Path, command: str) -> None:
+    """Ends the program if a run under other flags is in the folder, and shows which differ.
+
+    `--steps` may be more than it was, if the steps so far are whole epochs: then the longer run
+    has made the same steps.
+
+    Args:
+        path: the run.flags file; it need not exist.
+        command: the recipe's command line without flags.
+    """
+    if not path.exists():
+        if (path.parent / "backup").exists():
+            sys.exit(f"{path.parent} has checkpoints but no run.flags: choose another --workdir.")
+        return
+    then = _read(path)
+    now = recipe_flags()
+    different = [
+        name
+        for name in sorted(then.keys() | now.keys())
+        if name not in FREE and then.get(name, _default(name)) != now.get(name)
+    ]
+    if different == ["steps"] and _may_grow(then, now):
+        return
+    if different:
+        lines = [
+            f"  then {then.get(n) or _none(n)}   now {now.get(n) or _none(n)}" for n in different
+        ]
+        sys.exit(
+            "\n".join([f"{path.parent} holds a run with other flags:", *lines])
+            + f"\nGo on with that run by {command} --flagfile={path} --workdir={path.parent}, or "
+            "choose another --workdir. (--steps may grow if the steps so far are whole epochs.)"
+        )
+
+
+def write(path: pathlib.Path, command: str) -> None:
+    """Writes run.flags; absl reads it back with --flagfile."""
+    lines = [f"# {command}", *(text for text in recipe_flags().values() if text)]
+    lines = [line for line in lines if not line.startswith("--workdir=")]
+    temporary = path.with_name(".run.flags")
+    temporary.write_text("\n".join(lines) + "\n")
+    os.replace(temporary, path)
+
+
+def _read(path: pathlib.Path) -> dict[str, str]:
+    """The lines of a run.flags by the name of their flag."""
+    known = recipe_flags()
+    lines = [line.strip() for line in path.read_text().splitlines()]
+    read = {}
+    for line in lines:
+        if line and not line.startswith("#"):
+            name = line.removeprefix("--").partition("=")[0]
+            # A boolean that is off is written as --noNAME.
+            if name not in known and name.removeprefix("no") in known:
+                name = name.removeprefix("no")
+            read[name] = line
+    return read
+
+
+def _default(name: str) -> str | None:
+    """The text of a flag that run.flags does not name: it had no value, or did not exist yet."""
+    if name not in flags.FLAGS or flags.FLAGS[name].default is None:
+        return None
+    return f"--{name}={flags.FLAGS[name].default_as_str.strip(chr(39))}"
+
+
+def _none(name: str) -> str:
+    return f"no --{name}"
+
+
+def _may_grow(then: dict, now: dict) -> bool:
+    def steps(of: dict) -> int:
+        return int(of["steps"].partition("=")[2])
+
+    return steps(now) > steps(then) and steps(then) % flags.FLAGS.steps_per_epoch == 0
