@@ -29,7 +29,7 @@ TASKS = {"zoo.copying.train": copying, "zoo.recall.train": recall}
 
 
 def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
-    """Loads the best model of a training run.
+    """Loads the best model of a training run, without mixed precision.
 
     Args:
         directory: A run or a folder of weights: it holds best.keras and metrics.json.
@@ -54,7 +54,12 @@ def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
             f"{directory / 'metrics.json'} names the recipe {recipe!r}, but only "
             f"{', '.join(TASKS)} can be exported."
         )
-    return keras.saving.load_model(directory / "best.keras", compile=False), TASKS[recipe]
+    model = keras.saving.load_model(directory / "best.keras", compile=False)
+    # A server on a CPU computes half precision slower, and not as the training did: what was
+    # trained in mixed precision is served in the precision of its weights.
+    for layer in model._flatten_layers():
+        layer.dtype_policy = layer.variable_dtype
+    return model, TASKS[recipe]
 
 
 def write_warmup(directory: Path, name: str, answer, texts: list[str]) -> None:

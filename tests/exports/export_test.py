@@ -7,9 +7,11 @@ import tempfile
 from pathlib import Path
 
 import keras
+import numpy as np
 from absl.testing import absltest, parameterized
 
 import rum_keras
+from datasets import recall as data
 from exports import check, copying, export, recall
 from zoo.recall.model import recall_model
 
@@ -119,6 +121,20 @@ class RunTest(parameterized.TestCase):
             loaded, found = export.load_run(write_run(self.folder / recipe, model, recipe))
             self.assertIs(found, task)
             self.assertEqual(loaded.count_params(), model.count_params())
+
+    @parameterized.parameters(
+        lambda: keras.layers.GRU(5, dtype="mixed_bfloat16"),
+        lambda: rum_keras.RUM(5, lambda_=1, dtype="mixed_float16"),
+    )
+    def test_mixed_precision_is_served_in_the_precision_of_the_weights(self, make_layer):
+        layer = make_layer()
+        run = write_run(self.folder / "run", recall_model(layer, length=10))
+        loaded, _ = export.load_run(run)
+        config = layer.get_config() | {"dtype": "float32"}
+        full = recall_model(type(layer).from_config(config), length=10)
+        full.set_weights(loaded.get_weights())
+        sequences, _ = data.generate(3, length=10)
+        np.testing.assert_array_equal(loaded(sequences), full(sequences))
 
     @parameterized.parameters("best.keras", "metrics.json")
     def test_a_run_that_has_not_ended_is_refused(self, missing):
