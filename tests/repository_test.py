@@ -68,6 +68,10 @@ class RepositoryTest(parameterized.TestCase):
             card = flagfile.with_name("README.md").read_text()
             self.assertIn(flagfile.stem, README + card)
 
+    def test_targets_of_make_in_the_readme_exist(self):
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+        self.assertContainsSubset(re.findall(r"\bmake ([a-z-]+)`?", README), targets)
+
     def test_links_in_markdown_lead_to_files(self):
         pages = [
             *ROOT.glob("*.md"),
