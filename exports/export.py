@@ -101,7 +101,9 @@ def write(model: keras.Model, task: ModuleType, directory: Path, name: str) -> N
     archive.track(model)
     text = tf.TensorSpec([None], tf.string, name="text")
     archive.add_endpoint("serving_default", answer, input_signature=[text])
-    archive.write_out(str(directory), verbose=False)
+    # A server needs no gradients; those of the layers' own would be saved beside the answer.
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    archive.write_out(str(directory), options, verbose=False)
     (directory / "assets.extra").mkdir()
     write_warmup(directory, name, answer, task.example_texts(model))
     write_manifest(directory)

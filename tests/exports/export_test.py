@@ -8,6 +8,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import rum_keras
@@ -21,6 +22,17 @@ TEXT = "a1s2d3f4g5??d"
 
 def small_model(units: int = 6) -> keras.Model:
     return recall_model(rum_keras.RUM(units, lambda_=1), length=10)
+
+
+class LastStep(keras.layers.Layer):
+    """The input of the last step, with a gradient that XLA compiles."""
+
+    def call(self, sequences):
+        @tf.custom_gradient
+        def last(x):
+            return x[:, -1], tf.function(lambda g: tf.stack([g] * 13, axis=1), jit_compile=True)
+
+        return last(sequences)
 
 
 def write_run(directory: Path, model: keras.Model, recipe: str = "zoo.recall.train") -> Path:
@@ -64,6 +76,10 @@ class ExportTest(parameterized.TestCase):
         result = subprocess.run(command, cwd=self.folder / "1", capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("saved_model.pb: OK", result.stdout)
+
+    def test_gradients_stay_behind(self):
+        export.write(recall_model(LastStep(), 10), recall, self.folder / "1", "recall")
+        self.assertIn("none in", check.check_xla(self.folder / "1"))
 
     @parameterized.parameters("4", "04")
     def test_a_version_that_exists_is_refused(self, name):
