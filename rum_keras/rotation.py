@@ -75,8 +75,8 @@ def rotation_matrix(a: Any, b: Any) -> Any:
 
     >>> import numpy as np
     >>> R = rum_keras.rotation_matrix([1.0, 0.0], [0.0, 1.0])
-    >>> np.round(np.asarray(R)).tolist()
-    [[0.0, -1.0], [1.0, 0.0]]
+    >>> np.round(np.asarray(R)).astype(int).tolist()
+    [[0, -1], [1, 0]]
 
     Reference:
         [Dangovski et al., 2019](https://aclanthology.org/Q19-1008/), Equation 1.
@@ -85,6 +85,7 @@ def rotation_matrix(a: Any, b: Any) -> Any:
     dtype = a.dtype
     a, b = (ops.cast(tensor, _precise(dtype)) for tensor in (a, b))
     u, m, _, twice = reflections(a, b)
+    u = u + 0 * m  # Broadcasts.
     left = ops.stack([-twice * (u - 2 * dot(m, u) * m), -twice * m], axis=-1)
     right = ops.stack([u, m], axis=-2)
     identity = ops.eye(a.shape[-1], dtype=a.dtype)

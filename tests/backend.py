@@ -9,8 +9,13 @@ import numpy as np
 if keras.backend.backend() == "jax":
     import jax
 
-    # Without it JAX computes float64 tests in float32.
-    jax.config.update("jax_enable_x64", True)
+# Keras computes in float64 on TensorFlow only: on JAX its type promotion ends at float32.
+FLOAT = "float64" if keras.backend.backend() == "tensorflow" else "float32"
+
+
+def tolerance(float64: float, float32: float = 1e-5) -> float:
+    """The tolerance of a test that runs in the backend's best precision, `FLOAT`."""
+    return float64 if FLOAT == "float64" else float32
 
 
 def to_numpy(values: Any) -> Any:
