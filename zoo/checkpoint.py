@@ -217,7 +217,7 @@ class Checkpoint(keras.callbacks.Callback):
     def _restore(self):
         try:
             self._checkpoint.restore(self._latest).assert_existing_objects_matched()
-        except (tf.errors.OpError, AssertionError, ValueError) as error:
+        except (tf.errors.OpError, AssertionError, IndexError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             sys.exit(
                 f"Cannot start from {self._latest}: {reason} If the code of the model has changed, "

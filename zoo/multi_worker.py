@@ -85,9 +85,8 @@ def fit(
         )
 
 
-def any_worker(answer: bool) -> bool:
+def any_worker(strategy: tf.distribute.Strategy, answer: bool) -> bool:
     """Whether any worker's answer is yes. All workers have to ask, at the same step."""
-    strategy = tf.distribute.get_strategy()
     votes = strategy.run(lambda: tf.constant(float(answer)))
     return bool(strategy.reduce("SUM", votes, axis=None) > 0)
 

@@ -15,6 +15,7 @@ Started again with the same working folder, a recipe goes on where it stopped.
 """
 
 import fcntl
+import functools
 import importlib.metadata
 import json
 import os
@@ -121,6 +122,9 @@ def callbacks(
         The checkpoint, which knows the epochs that are left, and all callbacks for `fit`.
     """
     workdir, chief = _workdir(), _is_chief()
+    agree = bool
+    if FLAGS.strategy == "multi_worker":
+        agree = functools.partial(multi_worker.any_worker, model.distribute_strategy)
     best = checkpoint_lib.SaveBest(workdir / "best.keras" if chief else None)
     checkpoint = checkpoint_lib.Checkpoint(
         model,
@@ -130,7 +134,7 @@ def callbacks(
         best,
         command=f"{_command()} --flagfile={workdir / 'run.flags'} --workdir={workdir}",
         write_to=None if chief else pathlib.Path(tempfile.mkdtemp()),
-        agree=multi_worker.any_worker if FLAGS.strategy == "multi_worker" else bool,
+        agree=agree,
     )
     shown = []
     if chief:
