@@ -51,6 +51,7 @@ def generate(
         ValueError: if `delay` or `examples` is below 1.
 
     Example:
+
     >>> inputs, targets = generate(2, delay=3)
     >>> inputs.shape, bool((inputs[:, :10] == targets[:, -10:]).all())
     ((2, 23), True)

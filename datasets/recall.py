@@ -47,6 +47,7 @@ def generate(
         ValueError: if `length` is odd or below 2, or `examples` below 1.
 
     Example:
+
     >>> sequences, digits = generate(2, length=10)
     >>> sequences.shape, digits.shape
     ((2, 13), (2,))
@@ -102,6 +103,7 @@ def to_text(sequence: np.ndarray) -> str:
     """Writes one sequence of ids (length + 3,) as letters, digits and question marks.
 
     Example:
+
     >>> to_text(np.array([2, 4, 1, 12, 0, 0, 1]))
     'b1a9??a'
     """

@@ -28,6 +28,7 @@ def recurrent_layer(
         ValueError: if there is no such cell, or Keras finds that it has no such option.
 
     Example:
+
     >>> layer = recurrent_layer("rum", 50, lambda_=1)
     """
     if cell not in CELLS:

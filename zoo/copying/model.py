@@ -23,6 +23,7 @@ def copying_model(layer: keras.Layer, delay: int | None = None) -> keras.Model:
         ValueError: if `layer` does not return sequences.
 
     Example:
+
     >>> model = copying_model(keras.layers.LSTM(100, return_sequences=True), delay=500)
     >>> model.output_shape
     (None, 520, 9)

@@ -23,6 +23,7 @@ def recall_model(layer: keras.Layer, length: int) -> keras.Model:
         ValueError: if `layer` returns sequences.
 
     Example:
+
     >>> model = recall_model(keras.layers.LSTM(50), length=30)
     >>> model.output_shape
     (None, 10)
