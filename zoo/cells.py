@@ -1,5 +1,7 @@
 """The recurrent layers that the recipes train, by name."""
 
+from typing import Any
+
 import keras
 from absl import flags
 
@@ -14,7 +16,7 @@ CELLS = {
 
 
 def recurrent_layer(
-    cell: str, units: int, return_sequences: bool = False, **options
+    cell: str, units: int, return_sequences: bool = False, **options: Any
 ) -> keras.layers.RNN:
     """Returns a new recurrent layer.
 
