@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras import ops
 
 from rum_keras.rum_cell import RUMCell
 
@@ -83,6 +84,45 @@ class RUM(keras.layers.RNN):
             trainable=trainable,
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        super().build(sequences_shape, initial_state_shape)
+        for variable in self.states or []:
+            # Keras would round states that are read under a mixed policy, the memory R too.
+            variable._autocast = False
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        outputs = super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        if self.stateful:
+            # RNN has rounded them to the policy's compute dtype.
+            for variable, state in zip(self.states, self._last_states, strict=True):
+                variable.assign(state)
+        del self._last_states
+        return outputs
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        last_output, outputs, states = self._loop(sequences, initial_state, mask, training)
+        self._last_states = tuple(states)
+        return last_output, outputs, states
+
+    def _loop(self, sequences, initial_state, mask, training):
+        if keras.backend.backend() != "tensorflow" or self.unroll:
+            return super().inner_loop(sequences, initial_state, mask, training)
+        from rum_keras import rum_kernels  # Imports TensorFlow, which other backends may lack.
+
+        if not rum_kernels.supports(self.cell):
+            return super().inner_loop(sequences, initial_state, mask, training)
+        if self.go_backwards:
+            sequences = ops.flip(sequences, axis=1)
+            mask = None if mask is None else ops.flip(mask, axis=1)
+        outputs, states = rum_kernels.run(self.cell, sequences, initial_state, mask, training)
+        if mask is not None:
+            # Keras outputs zeros in masked steps, or until the first step that is not masked.
+            shown = (
+                mask if self.zero_output_for_mask else ops.cumsum(ops.cast(mask, "int32"), 1) > 0
+            )
+            outputs = ops.where(shown[:, :, None], outputs, 0.0)
+        return outputs[:, -1], outputs, states
 
     def get_config(self):
         config = super().get_config()
