@@ -6,17 +6,14 @@ from typing import Any
 import keras
 from keras import ops
 
-# Not exported by Keras, but `keras.layers.RNN` draws dropout masks once per sequence, rather than
-# once per step, only for subclasses of it (as its own LSTMCell and GRUCell are).
-from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
-
 from rum_keras.rotation import DIRECTION_FLOOR, direction, dot, reflections
+from rum_keras.zoneout import StepNoise
 
 LAYER_NORM_EPSILON = 1e-3  # Of the released code, inside the square root.
 
 
 @keras.saving.register_keras_serializable(package="rum_keras")
-class RUMCell(keras.layers.Layer, DropoutRNNCell):
+class RUMCell(keras.layers.Layer, StepNoise):
     """Cell that rotates its hidden state, for `keras.layers.RNN`.
 
     The input proposes a direction, `epsilon`; input and state together propose where it should
@@ -282,12 +279,7 @@ class RUMCell(keras.layers.Layer, DropoutRNNCell):
         if self.eta is not None:
             unit, exists = direction(new_h, DIRECTION_FLOOR)
             new_h = ops.where(exists, self.eta * unit, new_h)
-        if self.zoneout and training:
-            noise = keras.random.uniform(ops.shape(h), dtype=h.dtype, seed=self.seed_generator)
-            new_h = ops.where(noise < self.zoneout, h, new_h)
-        elif self.zoneout:
-            new_h = self.zoneout * h + (1 - self.zoneout) * new_h
-        return new_h
+        return self.zone_out(h, new_h, self.zoneout, training)
 
     def get_initial_state(self, batch_size=None):
         """Returns all-zero states: `h = 0` and, for `lambda_=1`, `R = I`."""

@@ -159,6 +159,20 @@ class GoldenTest(parameterized.TestCase):
             )
 
 
+class ZoneoutTest(parameterized.TestCase):
+    def test_training_keeps_units_at_random_in_compiled_loops(self):
+        cell = rum_keras.RUMCell(6, zoneout=0.4, activation="tanh", seed=1)
+        layer = keras.layers.RNN(cell, return_sequences=True)
+        model = keras.Sequential([keras.Input((5, 4)), layer])
+        model.compile("sgd", "mse", jit_compile=True)
+        x = np.random.default_rng(0).normal(size=(64, 5, 4)).astype("float32")
+        model.fit(x, np.zeros((64, 5, 6)), batch_size=32, verbose=0)
+        self.assertEqual(backend.to_numpy(cell.seed_generator.state).tolist(), [1, 2])
+        h = backend.to_numpy(layer(x, training=True))
+        kept = h[:, 1:] == h[:, :-1]
+        self.assertAlmostEqual(kept.mean(), 0.4, delta=4 * np.sqrt(0.24 / kept.size))
+
+
 class Lambda0InKerasTest(CellChecks, parameterized.TestCase):
     def make_cell(self, dtype=None):
         return rum_keras.RUMCell(6, dtype=dtype)
