@@ -85,10 +85,14 @@ def fit(
         )
 
 
-def any_worker(strategy: tf.distribute.Strategy, answer: bool) -> bool:
-    """Whether any worker's answer is yes. All workers have to ask, at the same step."""
-    votes = strategy.run(lambda: tf.constant(float(answer)))
-    return bool(strategy.reduce("SUM", votes, axis=None) > 0)
+def any_worker(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
+    """Returns a function of one answer a worker: whether any is yes. All have to ask together."""
+
+    @tf.function
+    def count(answer):
+        return strategy.reduce("SUM", strategy.run(tf.identity, args=(answer,)), axis=None)
+
+    return lambda answer: bool(count(tf.constant(float(answer))) > 0)
 
 
 def _train_epoch(model, batches, callbacks) -> dict[str, float]:

@@ -15,7 +15,6 @@ Started again with the same working folder, a recipe goes on where it stopped.
 """
 
 import fcntl
-import functools
 import importlib.metadata
 import json
 import os
@@ -124,7 +123,7 @@ def callbacks(
     workdir, chief = _workdir(), _is_chief()
     agree = bool
     if FLAGS.strategy == "multi_worker":
-        agree = functools.partial(multi_worker.any_worker, model.distribute_strategy)
+        agree = multi_worker.any_worker(model.distribute_strategy)
     best = checkpoint_lib.SaveBest(workdir / "best.keras" if chief else None)
     checkpoint = checkpoint_lib.Checkpoint(
         model,

@@ -1,0 +1,1 @@
+"""Tests that are minutes long or need several processes."""
