@@ -40,8 +40,15 @@ def value_and_gradients(function: Callable, *arrays: Any) -> tuple[np.ndarray, l
 
 
 def weight_gradients(layer: keras.Layer, function: Callable) -> tuple[np.ndarray, dict]:
-    """Returns the scalar `function()` of the built `layer` and its gradients by weight name."""
+    """Returns the scalar `function()` of the built `layer` and its gradients by weight name.
+
+    The gradients are in the order of `layer.trainable_variables`. Where cells inside of cells have
+    weights of the same name, all are by path.
+    """
     variables = layer.trainable_variables
+    names = [variable.name for variable in variables]
+    if len(set(names)) < len(names):
+        names = [variable.path for variable in variables]
 
     if keras.backend.backend() == "jax":
 
@@ -58,6 +65,5 @@ def weight_gradients(layer: keras.Layer, function: Callable) -> tuple[np.ndarray
             value = function()
         gradients = tape.gradient(value, [v.value for v in variables], unconnected_gradients="zero")
     return to_numpy(value), {
-        variable.name: np.asarray(gradient)
-        for variable, gradient in zip(variables, gradients, strict=True)
+        name: np.asarray(gradient) for name, gradient in zip(names, gradients, strict=True)
     }

@@ -139,7 +139,9 @@ class CellChecks:
         self.assertAlmostEqual(
             float((gradient * along).sum()), slope, delta=1e-6 * (1 + abs(slope))
         )
-        for variable in layer.trainable_variables:
+        for variable, (name, gradient) in zip(
+            layer.trainable_variables, weight_gradients.items(), strict=True
+        ):
             value, along = backend.to_numpy(variable), rng.normal(size=variable.shape)
             ends = []
             for sign in (1, -1):
@@ -147,8 +149,8 @@ class CellChecks:
                 ends.append(float(loss(x)))
             variable.assign(value)
             slope = (ends[0] - ends[1]) / (2 * step)
-            actual = float((weight_gradients[variable.name] * along).sum())
-            self.assertAlmostEqual(actual, slope, delta=1e-6 * (1 + abs(slope)), msg=variable.name)
+            actual = float((gradient * along).sum())
+            self.assertAlmostEqual(actual, slope, delta=1e-6 * (1 + abs(slope)), msg=name)
 
     def test_half_precision_is_close_to_float32(self):
         x = inputs(time=8, dtype="float32")
