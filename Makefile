@@ -58,9 +58,9 @@ build/cpp_check: exports/cpp_check.cc .venv/test.installed
 	T=$(TENSORFLOW) && $(CXX) $(CPP_CHECK_FLAGS) -isystem "$$T/include" $< -o $@ \
 	  -L"$$T" $(CPP_CHECK_LIBRARIES) -Wl,-rpath,"$$T"
 
-addons: .venv-addons/addons.installed  ## tensorflow-addons, in the environment that it needs
-	.venv-addons/bin/python -W ignore -c \
-	  'import tensorflow_addons as addons; print("tensorflow-addons", addons.__version__)'
+addons: .venv-addons/addons.installed .venv/test.installed  ## our cells beside tensorflow-addons itself
+	.venv-addons/bin/python -W ignore tests/addons/oracle.py build/addons
+	RUM_KERAS_ADDONS=build/addons $(RUN) pytest tests/addons
 
 # pip installs dependency groups from 25.1 on.
 .venv-addons/addons.installed: pyproject.toml

@@ -1,0 +1,1 @@
+"""Tests against tensorflow-addons, and the script that computes its values."""
