@@ -37,7 +37,7 @@ class CayleyRMSprop(keras.optimizers.RMSprop):
     >>> model.compile(rum_keras.CayleyRMSprop(1e-3, unitary_learning_rate=1e-4), "mse")
 
     Reference:
-        [Wisdom et al., 2016](https://arxiv.org/abs/1611.00035), Equations 5 and 6.
+        [Wisdom et al., 2016](https://arxiv.org/abs/1611.00035), Section 4.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class EURNNCell(UnitaryCell):
     TensorShape([2, 3, 12])
 
     Reference:
-        [Jing et al., 2017](https://arxiv.org/abs/1612.05231), Equations 4 to 8.
+        [Jing et al., 2017](https://arxiv.org/abs/1612.05231).
     """
 
     def __init__(

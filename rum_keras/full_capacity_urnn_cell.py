@@ -13,16 +13,16 @@ from rum_keras.unitary_cell import ComplexUnitaryCell, uniform
 class FullCapacityURNNCell(ComplexUnitaryCell):
     """Cell whose recurrent matrix can be any unitary matrix.
 
-    The step is that of `URNNCell`, with n = `units` complex numbers:
+    The step is that of `URNNCell`, here in row vectors, with n = `units` complex numbers:
 
     ```
-    h_t = modReLU(W h_{t-1} + V x_t, b)             state                      n complex numbers
+    h_t = modReLU(h_{t-1} W + x_t V, b)             state                      n complex numbers
     W   = (I + A)^-1 (I - A) W_0                    recurrent matrix           (n, n), unitary
     A   = (S - S') + i (T + T')                     skew-Hermitian             (n, n)
     ```
 
-    S is the strictly upper, T the lower triangle of the weight `generator`, with half of its
-    diagonal: as many numbers, n^2, as a unitary matrix has degrees of freedom. Whatever an
+    S is the strictly upper triangle of the weight `generator`, T the rest: as many numbers, n^2, as
+    a unitary matrix has degrees of freedom. Whatever an
     optimizer does to them, W stays unitary. (It cannot reach exactly the matrices for which
     W W_0^-1 has an eigenvalue of -1, a set without volume.)
 
@@ -30,8 +30,8 @@ class FullCapacityURNNCell(ComplexUnitaryCell):
     unitary matrices, which `CayleyRMSprop` takes. Any other optimizer leaves the manifold:
     `unitarity_error(cell.recurrent_matrix())` says how far.
 
-    Weights: `kernel` (features, 2 units), [Re V', Im V']; `bias` (units); `initial_state`
-    (2 units), [Re h_0, Im h_0]; `unitary_kernel` (units, 2 units), [Re W_0', Im W_0'];
+    Weights: `kernel` (features, 2 units), [Re V, Im V]; `bias` (units); `initial_state`
+    (2 units), [Re h_0, Im h_0]; `unitary_kernel` (units, 2 units), [Re W_0, Im W_0];
     `generator` (units, units), unless `multiplicative`.
 
     State: `[Re (h - h_0), Im (h - h_0)]`, shape (batch, 2 units): all-zero, as Keras initializes
@@ -113,7 +113,7 @@ class FullCapacityURNNCell(ComplexUnitaryCell):
     def recurrent_matrix(self) -> Any:
         """Returns W as a real matrix, shape `(2 units, 2 units)`.
 
-        `matmul([Re h, Im h], recurrent_matrix())` is `[Re W h, Im W h]`.
+        `matmul([Re h, Im h], recurrent_matrix())` is `[Re h W, Im h W]`.
         """
         (unitary,) = self.precise(self.unitary_kernel)
         W = real_form(*ops.split(unitary, 2, axis=1))

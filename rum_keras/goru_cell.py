@@ -68,7 +68,7 @@ class GORUCell(UnitaryCell):
     TensorShape([2, 3, 6])
 
     Reference:
-        [Jing et al., 2019](https://arxiv.org/abs/1706.02761), Section 3.
+        [Jing et al., 2019](https://arxiv.org/abs/1706.02761).
     """
 
     def __init__(

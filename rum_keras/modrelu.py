@@ -37,7 +37,7 @@ def modrelu(z: Any, bias: Any, epsilon: float = 1e-5, complex_: bool = False) ->
     [6.0, 8.0]
 
     Reference:
-        [Arjovsky et al., 2016](https://arxiv.org/abs/1511.06464), Equation 8.
+        [Arjovsky et al., 2016](https://arxiv.org/abs/1511.06464), Section 4.
     """
     z = ops.convert_to_tensor(z)
     bias = ops.convert_to_tensor(bias, dtype=z.dtype)

@@ -64,7 +64,7 @@ def cayley_step(W: Any, gradient: Any, learning_rate: Any) -> Any:
         Float tensor [Re W', Im W'], shape `(n, 2 * n)`.
 
     Reference:
-        [Wisdom et al., 2016](https://arxiv.org/abs/1611.00035), Equations 5 and 6.
+        [Wisdom et al., 2016](https://arxiv.org/abs/1611.00035), Section 4.
     """
     n = W.shape[0]
     W, G = (real_form(*ops.split(tensor, 2, axis=1)) for tensor in (W, gradient))

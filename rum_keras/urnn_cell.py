@@ -66,7 +66,7 @@ class URNNCell(ComplexUnitaryCell):
     TensorShape([2, 3, 12])
 
     Reference:
-        [Arjovsky et al., 2016](https://arxiv.org/abs/1511.06464), Equations 6 to 8, Section 4.
+        [Arjovsky et al., 2016](https://arxiv.org/abs/1511.06464), Sections 3 and 4.
     """
 
     def __init__(
