@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 
@@ -51,8 +52,8 @@ def fit(
         raise ValueError(f"shuffle and verbose must be False and 0, got {shuffle} and {verbose}.")
     strategy = model.distribute_strategy
     if model.train_function is None:
-        model.train_function = _on_workers(model, model.train_step)
-        model.test_function = _on_workers(model, model.test_step)
+        model.train_function = _train_function(model)
+        model.test_function = _test_function(model)
     callbacks = keras.callbacks.CallbackList(callbacks, model=model, epochs=epochs)
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
@@ -78,10 +79,10 @@ def fit(
         tf.errors.CancelledError,
         tf.errors.DeadlineExceededError,
     ) as error:
-        reason = str(error.message).strip().splitlines()[0]
+        reason = str(error.message).rpartition("}} ")[2].strip().splitlines()[0]
         sys.exit(
-            f"Lost another worker ({reason}). Start all workers again with the same commands: they "
-            "go on from the newest checkpoint in the working folder."
+            f"Lost another worker, or the way to it ({reason}). Start all workers again with the "
+            "same commands: they go on from the newest checkpoint in the working folder."
         )
 
 
@@ -108,18 +109,30 @@ def _evaluate(model, batches, callbacks) -> dict[str, float]:
     model.reset_metrics()
     for batch in batches:
         logs = model.test_function(batch)
-    callbacks.on_test_end(logs)
-    return {f"val_{name}": float(value) for name, value in logs.items()}
+    callbacks.on_test_end()
+    local = model.distribute_strategy.experimental_local_results
+    return {f"val_{name}": float(np.mean(local(value))) for name, value in logs.items()}
 
 
-def _on_workers(model: keras.Model, step: Callable) -> Callable:
-    """A graph function that runs a step of the model on all workers, each on its share."""
+def _train_function(model: keras.Model) -> Callable:
+    """Makes a step on all workers, each on its share of a batch."""
     strategy = model.distribute_strategy
 
     @tf.function(reduce_retracing=True)
-    def run(batch):
+    def train(batch):
         # Shares are of equal size, so the mean of their means is the mean.
-        logs = strategy.run(step, args=(batch,))
+        logs = strategy.run(model.train_step, args=(batch,))
         return {name: strategy.reduce("MEAN", value, axis=None) for name, value in logs.items()}
 
-    return run
+    return train
+
+
+def _test_function(model: keras.Model) -> Callable:
+    """Evaluates a batch on this worker; no word from the others is needed."""
+    strategy = model.distribute_strategy
+
+    @tf.function(reduce_retracing=True)
+    def test(batch):
+        return strategy.run(model.test_step, args=(batch,))
+
+    return test

@@ -41,13 +41,17 @@ def check(path: pathlib.Path, command: str) -> None:
     different = [
         name
         for name in sorted(then.keys() | now.keys())
-        if name not in FREE and then.get(name, _default(name)) != now.get(name)
+        if name not in FREE
+        and then.get(name) != now.get(name)
+        # A flag that run.flags does not name had no value then, or did not exist yet.
+        and not (name not in then and flags.FLAGS[name].value == flags.FLAGS[name].default)
     ]
     if different == ["steps"] and _may_grow(then, now):
         return
     if different:
         lines = [
-            f"  then {then.get(n) or _none(n)}   now {now.get(n) or _none(n)}" for n in different
+            f"  then {then.get(name) or 'no --' + name}   now {now.get(name) or 'no --' + name}"
+            for name in different
         ]
         sys.exit(
             "\n".join([f"{path.parent} holds a run with other flags:", *lines])
@@ -78,17 +82,6 @@ def _read(path: pathlib.Path) -> dict[str, str]:
                 name = name.removeprefix("no")
             read[name] = line
     return read
-
-
-def _default(name: str) -> str | None:
-    """The text of a flag that run.flags does not name: it had no value, or did not exist yet."""
-    if name not in flags.FLAGS or flags.FLAGS[name].default is None:
-        return None
-    return f"--{name}={flags.FLAGS[name].default_as_str.strip(chr(39))}"
-
-
-def _none(name: str) -> str:
-    return f"no --{name}"
 
 
 def _may_grow(then: dict, now: dict) -> bool:

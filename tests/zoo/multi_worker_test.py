@@ -20,7 +20,7 @@ FLAGS = [
     "--cell=gru",
     "--units=6",
     "--length=4",
-    "--batch_size=8",
+    "--batch_size=128",
     "--steps=24",
     "--steps_per_epoch=10",
     "--checkpoint_every=4",
@@ -106,9 +106,11 @@ class StrategiesTest(absltest.TestCase):
         reader, expected = (
             tf.train.load_checkpoint(folder / "backup") for folder in (workdir, self.one_device)
         )
-        names = [name for name in expected.get_variable_to_dtype_map() if "variables/" in name]
-        self.assertGreater(len(names), 10)
-        for name in names:
+        saved = [name for name in expected.get_variable_to_dtype_map() if "variables/" in name]
+        # The last four are the sums and counts of loss and accuracy: each worker counts its own.
+        self.assertGreater(len(saved), 10 + 4)
+        for index in range(len(saved) - 4):
+            name = f"variables/{index}/.ATTRIBUTES/VARIABLE_VALUE"
             np.testing.assert_allclose(
                 reader.get_tensor(name), expected.get_tensor(name), rtol=1e-4, atol=1e-6
             )
@@ -141,7 +143,7 @@ class StrategiesTest(absltest.TestCase):
         self.assertEqual(workers[1].returncode, -signal.SIGKILL)
         said = wait(workers[0], seconds=60)
         self.assertEqual(workers[0].returncode, 1, said)
-        self.assertRegex(said.splitlines()[-1], "Lost another worker .*Start all workers again")
+        self.assertRegex(said.splitlines()[-1], "Lost another worker.*Start all workers again")
         self.assertNotIn("Traceback", said)
 
         workers = start_workers(workdir, recipe, recipe)
