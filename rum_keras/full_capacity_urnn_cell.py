@@ -22,9 +22,9 @@ class FullCapacityURNNCell(ComplexUnitaryCell):
     ```
 
     S is the strictly upper triangle of the weight `generator`, T the rest: as many numbers, n^2, as
-    a unitary matrix has degrees of freedom. Whatever an
-    optimizer does to them, W stays unitary. (It cannot reach exactly the matrices for which
-    W W_0^-1 has an eigenvalue of -1, a set without volume.)
+    a unitary matrix has degrees of freedom. Whatever an optimizer does to them, W stays unitary.
+    (It cannot reach exactly the matrices for which W W_0^-1 has an eigenvalue of -1, a set without
+    volume.)
 
     With `multiplicative=True` W_0 itself is trained, as in the paper, by steps on the manifold of
     unitary matrices, which `CayleyRMSprop` takes. Any other optimizer leaves the manifold:
