@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from rum_keras.fractional_rotation import check_lambda, fade
 from rum_keras.rotation import DIRECTION_FLOOR, direction, dot, reflections
 from rum_keras.zoneout import StepNoise
 
@@ -19,7 +20,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
     The input proposes a direction, `epsilon`; input and state together propose where it should
     point, the target `tau`. The state is turned by the rotation that takes one to the other, which
     preserves its norm, and so what it remembers. With `lambda_=1` rotations accumulate in an
-    associative memory, the orthogonal matrix `R`:
+    associative memory, the orthogonal matrix `R`; between 0 and 1 it fades:
 
     ```
     tau_t     = x_t W_tau + h_{t-1} U_tau + b_tau               target              (batch, units)
@@ -40,7 +41,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
     gate's block is absent. With `layer_norm`, `target_gain`, `target_offset` (units) and the same
     for gate and candidate.
 
-    State: `h` (batch, units) and, for `lambda_=1`, the flat memory `vec(R - I)`
+    State: `h` (batch, units) and, unless `lambda_=0`, the flat memory `vec(R - I)`
     (batch, units * units): all-zero, as Keras initializes and resets states, means `R = I`. Both
     are float32 (float64 in a float64 layer) under a mixed precision policy, too: in half precision
     `R` would stop being orthogonal. (`StackedRNNCells` hands states over in its own dtype: give
@@ -48,7 +49,9 @@ class RUMCell(keras.layers.Layer, StepNoise):
 
     Args:
         units: Positive integer N_h, the size of the hidden state.
-        lambda_: 0, or 1 for the associative memory.
+        lambda_: 0, or 1 for the associative memory, or a float between, the paper's future work:
+            `(R_{t-1})^lambda` is then `fractional_rotation`, which takes O(units^3) a step instead
+            of O(units^2).
         eta: Positive norm of the state (time normalization), or `None` for no normalization.
         activation: The activation f of the candidate. The paper recommends ReLU.
         recurrent_activation: Activation of the update gate.
@@ -76,7 +79,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
 
     Call arguments:
         inputs: Float tensor, shape `(batch, features)`.
-        states: List of `h`, shape `(batch, units)`, and for `lambda_=1` the memory, shape
+        states: List of `h`, shape `(batch, units)`, and unless `lambda_=0` the memory, shape
             `(batch, units * units)`.
         training: Whether dropout and zoneout are random.
 
@@ -100,7 +103,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
     def __init__(
         self,
         units: int,
-        lambda_: int = 0,
+        lambda_: float = 0,
         eta: float | None = None,
         activation: str | Callable = "relu",
         recurrent_activation: str | Callable = "sigmoid",
@@ -135,7 +138,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
             if not 0 <= rate <= 1 or (rate == 1 and name != "zoneout"):
                 raise ValueError(f"`{name}` must be a probability below 1, received {rate}.")
         self.units = int(units)
-        self.lambda_ = int(lambda_)
+        self.lambda_ = int(lambda_) if lambda_ in (0, 1) else float(lambda_)
         self.eta = eta
         self.activation = keras.activations.get(activation)
         self.recurrent_activation = keras.activations.get(recurrent_activation)
@@ -213,9 +216,10 @@ class RUMCell(keras.layers.Layer, StepNoise):
         left, right, cosine = _rank_two_rotation(epsilon, tau)
         if self.lambda_:
             D = ops.cast(ops.reshape(memory[0], (-1, self.units, self.units)), h.dtype)
+            D = fade(D, self.lambda_)
             vectors = ops.concatenate([left, h[:, None]], axis=1)
             vectors = vectors + ops.matmul(vectors, ops.transpose(D, (0, 2, 1)))
-            left, h_remembered = vectors[:, :2], vectors[:, 2]  # R_{t-1} left, R_{t-1} h
+            left, h_remembered = vectors[:, :2], vectors[:, 2]  # R_{t-1}^lambda left, and h
             D = D + ops.matmul(ops.transpose(left, (0, 2, 1)), right)
             memory = [ops.cast(ops.reshape(D, (-1, self.units**2)), state_dtype)]
         else:
@@ -282,7 +286,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
         return self.zone_out(h, new_h, self.zoneout, training)
 
     def get_initial_state(self, batch_size=None):
-        """Returns all-zero states: `h = 0` and, for `lambda_=1`, `R = I`."""
+        """Returns all-zero states: `h = 0` and, unless `lambda_=0`, `R = I`."""
         sizes = [self.units, self.units**2] if self.lambda_ else [self.units]
         return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in sizes]
 
@@ -352,10 +356,7 @@ def _reseeded(initializer, block):
 def _check_arguments(units, lambda_, eta):
     if isinstance(units, bool) or units != int(units) or units <= 0:
         raise ValueError(f"`units` must be a positive integer, received units={units!r}.")
-    if isinstance(lambda_, bool) or lambda_ not in (0, 1):
-        raise ValueError(
-            f"`lambda_` must be 0 (no memory) or 1 (associative memory), received {lambda_!r}."
-        )
+    check_lambda(lambda_)
     if eta is not None and not eta > 0:
         raise ValueError(
             f"`eta`, the norm of the state, must be positive, or None for no time "
