@@ -9,9 +9,15 @@ import rum_keras
 
 # A recurrent layer, or a cell that `keras.layers.RNN` wraps.
 CELLS = {
+    "eurnn": rum_keras.EURNNCell,
+    "fast_weights": rum_keras.FastWeightsCell,
+    "goru": rum_keras.GORUCell,
     "gru": keras.layers.GRU,
+    "learned_associative_memory": rum_keras.LearnedAssociativeMemoryCell,
     "lstm": keras.layers.LSTM,
     "rum": rum_keras.RUM,
+    "urnn": rum_keras.URNNCell,
+    "urnn_full": rum_keras.FullCapacityURNNCell,
 }
 
 
@@ -53,6 +59,8 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
         (flags.DEFINE_string, "activation", "Activation of the candidate, by its Keras name."),
         (flags.DEFINE_bool, "update_gate", "RUM: whether there is an update gate."),
         (flags.DEFINE_bool, "trainable_rotation", "RUM: whether rotations are learned."),
+        (flags.DEFINE_integer, "capacity", "EURNN and GORU: L, layers of rotations."),
+        (flags.DEFINE_bool, "complex_", "EURNN: whether the matrix is unitary, not orthogonal."),
         (flags.DEFINE_bool, "layer_norm", "RUM: whether to use layer normalization."),
         (flags.DEFINE_float, "zoneout", "RUM: probability of a unit to keep its old state."),
     ):
@@ -69,6 +77,8 @@ def layer_from_flags(
         "activation": flag_values.activation,
         "use_update_gate": flag_values.update_gate,
         "trainable_rotation": flag_values.trainable_rotation,
+        "capacity": flag_values.capacity,
+        "complex_": flag_values.complex_,
         "layer_norm": flag_values.layer_norm,
         "zoneout": flag_values.zoneout,
     }

@@ -43,8 +43,16 @@ print(json.dumps(found))
 PARAMETERS = {
     "recall": {
         "demo": 8_060,
+        "table1_eurnn_t30": 3_808,
+        "table1_eurnn_t50": 4_808,
+        "table1_fast_weights_t30": 4_460,
+        "table1_fast_weights_t50": 4_960,
+        "table1_goru_t30": 9_609,
+        "table1_goru_t50": 11_109,
         "table1_gru_t30": 12_210,
         "table1_gru_t50": 13_710,
+        "table1_learned_associative_memory_t30": 19_860,
+        "table1_learned_associative_memory_t50": 22_360,
         "table1_lstm_t30": 15_910,
         "table1_lstm_t50": 17_910,
         "table1_rum_lambda0_t30": 9_560,
@@ -55,6 +63,8 @@ PARAMETERS = {
         "table1_rum_lambda1_t50": 11_060,
     },
     "copying": {
+        "figure4_eurnn": 4_207,
+        "figure4_goru": 24_308,
         "figure4_gru": 34_509,
         "figure4_lstm": 45_309,
         "figure4_rum_fixed_rotation": 24_209,
@@ -66,6 +76,8 @@ PARAMETERS = {
         "figure4_rum_no_update_gate": 13_109,
         "figure4_rum_softsign": 24_209,
         "figure4_rum_tanh": 24_209,
+        "figure4_urnn": 4_909,
+        "figure4_urnn_full": 34_109,
     },
 }
 
