@@ -1,12 +1,13 @@
 """RUM over whole sequences at the speed of the hardware, for the TensorFlow backend.
 
-The recurrence and its gradient (`rum_recurrence.py`) are one operation for automatic
-differentiation: the inputs' products of all steps are one product before the loop, and the
-weights' gradients of all steps one after it.
+For automatic differentiation the recurrence (`rum_recurrence.py`) is one operation with a gradient
+derived by hand (`rum_gradient.py`). The inputs' products of all steps are one product before it,
+and the weights' gradients of all steps one product after it.
 
-In training, the two loops are compiled by XLA, islands in the user's ordinary graph. XLA compiles
-anew for each (batch, time), in about a second; it runs a loop on one core, so the batch is split.
-In inference, the same code runs as plain TensorFlow ops, so that no export depends on XLA.
+In training, the two loops are compiled by XLA: islands in the user's ordinary graph, in
+MirroredStrategy's too. XLA compiles anew for each (batch, time), which takes seconds: pad to few
+lengths. It runs a loop on one core, so the batch is split over the cores. In inference the same
+code runs as plain TensorFlow ops, so that no export depends on XLA.
 """
 
 import functools
@@ -16,18 +17,20 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from rum_keras import rum_recurrence
+from rum_keras import rum_gradient, rum_recurrence
 from rum_keras.rum_cell import RUMCell
 
-# Below this many sequences an island has too little to do to be worth another.
+# Fewer sequences are not worth an island; more islands would wait for memory (an estimate: only
+# two cores could be measured).
 MIN_SHARD = 8
-MAX_SHARDS = 8
+MAX_SHARDS = 4
 
 
 def supports(cell: RUMCell) -> bool:
     """Returns whether the kernels compute what the cell computes."""
     return (
-        cell.activation in rum_recurrence.SLOPES
+        cell.lambda_ in (0, 1)
+        and cell.activation in rum_gradient.SLOPES
         and cell.recurrent_activation is keras.activations.sigmoid
         and cell.use_update_gate
         and not (cell.layer_norm or cell.zoneout or cell.recurrent_dropout or cell.return_angle)
@@ -53,7 +56,7 @@ def run(
     Returns:
         `h_t`, shape (batch, time, units), and the last states.
     """
-    compiled = bool(training) and _can_compile()
+    compiled = bool(training) and tf.test.is_built_with_xla()
     if training and cell.dropout:
         sequences = sequences * cell.get_dropout_mask(sequences[:, 0])[:, None]
     batch = [sequences, *states] if mask is None else [sequences, *states, mask]
@@ -62,8 +65,11 @@ def run(
     for sequences, h, *rest in shards:
         mask = None if mask is None else rest.pop()
         results.append(_run_shard(cell, sequences, h, rest, mask, bool(training), compiled))
-    H, *states = (tf.concat(parts, axis=0) for parts in zip(*results, strict=True))
-    return H, states
+    H, *last_states = (tf.concat(parts, axis=0) for parts in zip(*results, strict=True))
+    H.set_shape((*batch[0].shape[:2], cell.units))  # What the loops could not tell.
+    for state, last_state in zip(states, last_states, strict=True):
+        last_state.set_shape(state.shape)
+    return H, last_states
 
 
 def _run_shard(cell, sequences, h, memory, mask, training, compiled):
@@ -103,25 +109,25 @@ def _project(cell, sequences):
 def _recurrence(options, training, compiled, mask):
     """Returns the function `(x, epsilon, U, h, *D) -> (H, *D)` with its gradient."""
     forward, backward = (
-        (_island(function, options) if compiled else functools.partial(function, options))
-        for function in (rum_recurrence.forward, rum_recurrence.backward)
+        _island(function, options) if compiled else functools.partial(function, options)
+        for function in (rum_recurrence.forward, rum_gradient.backward)
     )
 
     @tf.custom_gradient
     def recurrence(*inputs):
         # Without stop_gradient, the tape would look into the islands too.
         x, epsilon, U, h, *D0 = map(tf.stop_gradient, inputs)
-        arguments = (x, epsilon, mask, U, h, D0[0] if D0 else None)
-        H, D, saved = forward(training, *arguments)
+        arguments = rum_recurrence.Arguments(x, epsilon, mask, U, h, D0[0] if D0 else None)
+        H, D, saved = forward(training, arguments)
 
         @tf.custom_gradient
         def gradient(*upstream):
-            dH, *dD = map(tf.stop_gradient, upstream[: 1 if D is None else 2])
+            dH, *dD = map(tf.stop_gradient, upstream[: 1 + len(D0)])
             # Without training no gradient is expected, and nothing was saved.
-            kept = saved or forward(True, *arguments)[2]
-            *gradients, delta = backward(epsilon, U, h, H, D, kept, dH, dD[0] if dD else None)
+            kept = saved or forward(True, arguments)[2]
+            *gradients, delta = backward(arguments, H, D, kept, dH, dD[0] if dD else None)
             if D0:
-                gradients.append(rum_recurrence.memory_gradient(D0[0], D, dD[0], delta, kept.r))
+                gradients.append(rum_gradient.memory_gradient(*D0, D, *dD, delta, kept.r))
             return gradients, _no_second_derivative
 
         return (H,) if D is None else (H, D), lambda *upstream: gradient(*upstream, *inputs)
@@ -147,14 +153,12 @@ def _island(function: Callable, options: rum_recurrence.Options) -> Callable:
     )
 
 
-def _can_compile() -> bool:
-    return tf.test.is_built_with_xla()
-
-
 def _shard_count(batch: int | None) -> int:
+    """Returns how many islands work side by side on a batch, of unknown size if `None`."""
     if tf.config.list_logical_devices("GPU"):
         return 1
-    count = min(os.cpu_count() or 1, MAX_SHARDS)
+    cores = (os.cpu_count() or 1) // tf.distribute.get_strategy().num_replicas_in_sync
+    count = min(max(1, cores), MAX_SHARDS)
     return count if batch is None else max(1, min(count, batch // MIN_SHARD))
 
 

@@ -1,0 +1,1 @@
+"""How fast RUM is: `python -m tests.bench.bench`."""
