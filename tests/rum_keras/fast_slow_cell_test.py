@@ -58,12 +58,36 @@ def released_rum(arrays, kind, features=5):
     }
 
 
+class ReleasedGORUCell(GORUCell):
+    """With the singular matrix of the released code, which loses the last unit."""
+
+    def recurrent_matrix(self):
+        matrix = super().recurrent_matrix()
+        kept = np.arange(self.units) < self.units - 1
+        return matrix * keras.ops.cast(kept, matrix.dtype)
+
+
+def released_goru(arrays, kind):
+    """Returns weights ("w") or gradients ("g") of the released GORU in the layout of GORUCell."""
+    prefix = f"{kind}_{PREFIX}.Slow.goru_cell"
+    kernels = [arrays[f"{prefix}.W_{gate}"] for gate in "rg"]
+    biases = [arrays[f"{prefix}.bias_{block}"] for block in "crg"]
+    angles = [arrays[f"{kind}_m.goru.theta_{layer}"][0] for layer in (0, 1)]
+    return {
+        "kernel": arrays[f"{prefix}.U"],
+        "recurrent_kernel": np.concatenate(kernels, -1),
+        "bias": np.concatenate(biases),
+        "theta": np.concatenate(angles),
+    }
+
+
 def golden_layer(slow, arrays, dtype):
     """Returns the layer with a golden file's weights, and pairs of a cell and its gradients."""
-    if slow == "lstm":
-        slow_cell = lstm(7, dtype)
-    else:
-        slow_cell = rum_keras.RUMCell(8, eta=1.0, layer_norm=True, zoneout=0.1, dtype=dtype)
+    slow_cell = {
+        "lstm": lambda: lstm(7, dtype),
+        "rum": lambda: rum_keras.RUMCell(8, eta=1.0, layer_norm=True, zoneout=0.1, dtype=dtype),
+        "goru": lambda: ReleasedGORUCell(8, dtype=dtype),
+    }[slow]()
     cell = FastSlowCell([lstm(5, dtype), lstm(5, dtype)], slow_cell, dtype=dtype)
     layer = keras.layers.RNN(cell, return_sequences=True, return_state=True, dtype=dtype)
     layer.build((None, None, 4))
@@ -73,20 +97,25 @@ def golden_layer(slow, arrays, dtype):
     for prefix, one in lstms.items():
         released_lstm.assign(one, arrays, prefix)
     gradients = [(one, released_lstm.gradients(arrays, prefix)) for prefix, one in lstms.items()]
-    if slow == "rum":
-        for name, value in released_rum(arrays, "w").items():
+    if slow != "lstm":
+        released = {"rum": released_rum, "goru": released_goru}[slow]
+        for name, value in released(arrays, "w").items():
             getattr(slow_cell, name).assign(value)
-        gradients.append((slow_cell, released_rum(arrays, "g")))
+        gradients.append((slow_cell, released(arrays, "g")))
     return layer, gradients
 
 
 class FastSlowGoldenTest(parameterized.TestCase):
-    @parameterized.product(
-        slow=["lstm", "rum"],
-        case=[(FLOAT, tolerance(1e-9, 5e-5), tolerance(1e-9, 1e-4)), ("float32", 5e-5, 1e-4)],
-    )
-    def test_equals_the_released_code(self, slow, case):
-        dtype, atol, gradient_atol = case
+    @parameterized.parameters("lstm", "rum", "goru")
+    @unittest.skipIf(FLOAT == "float32", "the test below runs in float32")
+    def test_equals_the_released_code_in_float32(self, slow):
+        self.check_values(slow, "float32", 5e-5)
+
+    @parameterized.parameters("lstm", "rum", "goru")
+    def test_equals_the_released_code_and_its_gradients(self, slow):
+        self.check_gradients(*self.check_values(slow, FLOAT, tolerance(1e-9, 5e-5)))
+
+    def check_values(self, slow, dtype, atol):
         with np.load(GOLDEN / f"fsrnn_fast2_slow{slow}.npz") as file:
             arrays = dict(file)
         layer, weights = golden_layer(slow, arrays, dtype)
@@ -95,10 +124,14 @@ class FastSlowGoldenTest(parameterized.TestCase):
         actual = flat(layer(x, initial_state=states))
         for value, name in zip(actual, ["y"] + [f"{n}T" for n in names], strict=True):
             np.testing.assert_allclose(value, arrays[name], rtol=0, atol=atol, err_msg=name)
+        return layer, weights, arrays, names
+
+    def check_gradients(self, layer, weights, arrays, names):
+        x, *states = (arrays[name].astype(FLOAT) for name in ["x"] + [f"{n}0" for n in names])
 
         def loss(x, *states):
             outputs, *_ = layer(x, initial_state=list(states))
-            return keras.ops.sum(outputs * arrays["c"].astype(dtype))
+            return keras.ops.sum(outputs * arrays["c"].astype(FLOAT))
 
         _, gradients = backend.value_and_gradients(loss, x, *states)
         wanted = [arrays[f"g_{name}"] for name in ["x"] + [f"{n}0" for n in names]]
@@ -109,7 +142,7 @@ class FastSlowGoldenTest(parameterized.TestCase):
             pairs += [(actual[name], expected[name]) for name in expected]
         for gradient, want in pairs:
             known = ~np.isnan(want)
-            scale = gradient_atol * max(1, abs(want[known]).max())
+            scale = tolerance(1e-9, 1e-4) * max(1, abs(want[known]).max())
             np.testing.assert_allclose(gradient[known], want[known], rtol=0, atol=scale)
 
 
@@ -220,7 +253,7 @@ class FastSlowCellTest(parameterized.TestCase):
 
 class FastSlowInKerasTest(CellChecks, parameterized.TestCase):
     def make_cell(self, dtype=None):
-        fast_cells = [keras.layers.LSTMCell(5, dtype=dtype) for _ in range(3)]
+        fast_cells = [keras.layers.GRUCell(5, dtype=dtype) for _ in range(2)]
         return FastSlowCell(fast_cells, GORUCell(7, dtype=dtype), dtype=dtype)
 
 

@@ -160,14 +160,9 @@ class LayerNormLSTMCellTest(parameterized.TestCase):
             LayerNormLSTMCell(6, epsilon=0.0)
 
 
-class JointInKerasTest(CellChecks, parameterized.TestCase):
+class LayerNormLSTMInKerasTest(CellChecks, parameterized.TestCase):
     def make_cell(self, dtype=None):
         return LayerNormLSTMCell(6, dtype=dtype)
-
-
-class SeparateInKerasTest(CellChecks, parameterized.TestCase):
-    def make_cell(self, dtype=None):
-        return LayerNormLSTMCell(6, "separate", dtype=dtype)
 
 
 if __name__ == "__main__":
