@@ -42,7 +42,7 @@ class UnitaryCell(keras.layers.Layer, DropoutRNNCell):
         return "float64" if self.dtype_policy.compute_dtype == "float64" else "float32"
 
     def recurrent_matrix(self) -> Any:
-        """Returns W, shape `(state_size, state_size)`, of the product `h W` with a row vector."""
+        """Returns W, shape `(output_size, output_size)`, of the product `h W` with a row vector."""
         raise NotImplementedError
 
     def matrix_of_sequence(self) -> Any:
@@ -77,7 +77,8 @@ class UnitaryCell(keras.layers.Layer, DropoutRNNCell):
         }
 
     def get_initial_state(self, batch_size=None):
-        return [ops.zeros((batch_size, self.state_size), dtype=self.compute_dtype)]
+        sizes = self.state_size if isinstance(self.state_size, list) else [self.state_size]
+        return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in sizes]
 
     def get_config(self):
         return {**super().get_config(), "units": self.units, "epsilon": self.epsilon}
@@ -91,8 +92,9 @@ def uniform(limit: float) -> keras.initializers.Initializer:
 class ComplexUnitaryCell(UnitaryCell):
     """Base of `h_t = modReLU(W h_{t-1} + V x_t, b)` in complex numbers, with a learned h_0.
 
-    The state holds h - h_0: all-zero, as Keras initializes and resets states, means h_0. A subclass
-    adds the parameters of W.
+    Its states are h and whether a step has been taken, 0 or 1: all-zero, as Keras initializes and
+    resets states, means h_0. (A state h - h_0 would do as well, but where steps are masked Keras on
+    JAX takes the first state for the last output.) A subclass adds the parameters of W.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class ComplexUnitaryCell(UnitaryCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(units, complex_=True, epsilon=epsilon, **kwargs)
+        self.state_size = [self.output_size, 1]
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.initial_state_initializer = keras.initializers.get(initial_state_initializer)
@@ -121,15 +124,15 @@ class ComplexUnitaryCell(UnitaryCell):
         self.built = True
 
     def call(self, inputs, states, training=False):
-        nested = isinstance(states, (list, tuple))
-        state = states[0] if nested else states
+        h, started = (ops.cast(state, self.compute_dtype) for state in states)
         start, bias = self.precise(self.initial_state, self.bias)
-        h = ops.cast(state, self.compute_dtype) + start
+        h = h + (1 - started) * start
         z = ops.matmul(h, self.matrix_of_sequence()) + self.project(inputs, self.kernel)
         h = modrelu(z, bias - self.epsilon, self.epsilon, complex_=True)
-        new_state = ops.cast(h - start, state.dtype)
         output = ops.cast(h, self.dtype_policy.compute_dtype)
-        return output, [new_state] if nested else new_state
+        new_states = [h, ops.ones_like(started)]
+        pairs = zip(new_states, states, strict=True)
+        return output, [ops.cast(new, old.dtype) for new, old in pairs]
 
     def get_config(self):
         return {**super().get_config(), **self.serialize("kernel", "bias", "initial_state")}

@@ -33,9 +33,9 @@ class URNNCell(ComplexUnitaryCell):
     (2 units), [Re h_0, Im h_0]; `theta` (3, units); `reflection` (2, 2 units), [Re v_k, Im v_k];
     `permutation` (units), integers, not trainable but saved.
 
-    State: `[Re (h - h_0), Im (h - h_0)]`, shape (batch, 2 units): all-zero, as Keras initializes
-    and resets states, means the learned h_0. It is float32 (float64 in a float64 layer) under a
-    mixed precision policy, too.
+    States: `[Re h, Im h]`, shape (batch, 2 units), and whether h is one, 1, or still to be h_0, 0,
+    shape (batch, 1): all-zero states, as Keras initializes and resets them, mean the learned h_0.
+    They are float32 (float64 in a float64 layer) under a mixed precision policy, too.
 
     W is computed once per sequence, as a matrix, where `keras.layers.RNN` runs the cell. (The
     released code applies the reflections of the conjugate of v_k: the same family.)
@@ -53,7 +53,7 @@ class URNNCell(ComplexUnitaryCell):
 
     Call arguments:
         inputs: Float tensor, shape `(batch, features)`.
-        states: List of the state, shape `(batch, 2 * units)`.
+        states: List of `[Re h, Im h]`, shape `(batch, 2 * units)`, and 0 or 1, shape `(batch, 1)`.
 
     Raises:
         ValueError: for an argument outside of its range.

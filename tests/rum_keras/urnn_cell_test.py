@@ -62,13 +62,17 @@ class NumpyTest(parameterized.TestCase):
         expected = pair(numpy_outputs(cell, x))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(1e-10, 2e-5))
 
-    def test_returned_states_are_the_differences_to_the_learned_start(self):
+    def test_all_zero_states_mean_the_learned_start_and_others_are_taken_as_they_are(self):
         cell = built()
         layer = keras.layers.RNN(cell, return_state=True, dtype=FLOAT)
-        output, state = layer(inputs())
-        np.testing.assert_allclose(
-            state + backend.to_numpy(cell.initial_state), output, atol=tolerance(1e-12, 1e-6)
-        )
+        x, ones = inputs(), np.ones((2, 1), FLOAT)
+        start = np.tile(backend.to_numpy(cell.initial_state), (2, 1))
+        expected, h, started = backend.to_numpy(layer(x))
+        np.testing.assert_array_equal(h, expected)
+        np.testing.assert_array_equal(started, ones)
+        np.testing.assert_array_equal(layer(x, initial_state=[start, ones])[0], expected)
+        zeros = backend.to_numpy(layer(x, initial_state=[0 * start, ones])[0])
+        self.assertGreater(np.abs(zeros - expected).max(), 0.01)
 
 
 class LawsTest(parameterized.TestCase):
