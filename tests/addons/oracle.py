@@ -1,6 +1,7 @@
 """Computes values of tensorflow-addons, in its own environment: `make addons` runs it.
 
-tensorflow-addons cannot be imported beside Keras 3, so this file imports nothing of rum_keras.
+tensorflow-addons cannot be imported beside Keras 3, so this file imports nothing of rum_keras. Its
+WeightNormalization and BeamSearchDecoder have no counterparts in rum_keras yet.
 """
 
 import os
