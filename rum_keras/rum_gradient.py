@@ -57,7 +57,7 @@ def backward(
 
     Args:
         options: of the cell.
-        arguments: of `forward`.
+        arguments: of `forward`; x and mask may be `None`.
         H: result of `forward`, as are D and saved.
         D: result of `forward`.
         saved: result of `forward`.
@@ -68,7 +68,8 @@ def backward(
     inverse_epsilon = inverse_norm(epsilon, DIRECTION_FLOOR)
     previous_H = tf.concat([h[None], H[:-1]], axis=0)
     step = functools.partial(_step_back, options, tf.cast(U, options.product_dtype))
-    inputs = (dH, H, previous_H, epsilon, epsilon * inverse_epsilon, inverse_epsilon, saved)
+    H = None if options.eta is None else H
+    inputs = (dH, H, previous_H, epsilon, inverse_epsilon, saved)
     carry = (tf.zeros_like(h), *_last_memory(D, dD))
     (dh, *_), (dz, depsilon, delta) = scan(step, carry, inputs, reverse=True)
     factor = tf.cast(tf.cast(previous_H, options.product_dtype), h.dtype)
@@ -88,11 +89,12 @@ def memory_gradient(
 def _step_back(options, U, carry, inputs):
     """Returns the gradients of `h_{t-1}` and of the step's products, from that of `h_t`."""
     dh, R, M = carry
-    dH, H, h, epsilon, a, inverse_epsilon, (t, u, r, inverse_tau, inverse_h, Ra, Rm) = inputs
+    dH, H, h, epsilon, inverse_epsilon, (t, u, r, inverse_tau, inverse_h, Ra, Rm) = inputs
     dh = _normalize_gradient(dH + dh, H, inverse_h, options.eta)
     c = options.activation(epsilon + r)  # The forward pass's to the last bit, and so its slope.
     delta = (1 - u) * dh * SLOPES[options.activation](c)
     dgate = u * (1 - u) * dh * (h - c)
+    a = epsilon * inverse_epsilon
     inverse_s, m = bisector(a, t)
     two = twice(inverse_epsilon, inverse_tau)
     if options.lambda_:

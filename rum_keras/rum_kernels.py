@@ -125,7 +125,8 @@ def _recurrence(options, training, compiled, mask):
             dH, *dD = map(tf.stop_gradient, upstream[: 1 + len(D0)])
             # Without training no gradient is expected, and nothing was saved.
             kept = saved or forward(True, arguments)[2]
-            *gradients, delta = backward(arguments, H, D, kept, dH, dD[0] if dD else None)
+            needed = arguments._replace(x=None, mask=None)  # The rest need not stay in memory.
+            *gradients, delta = backward(needed, H, D, kept, dH, dD[0] if dD else None)
             if D0:
                 gradients.append(rum_gradient.memory_gradient(*D0, D, *dD, delta, kept.r))
             return gradients, _no_second_derivative

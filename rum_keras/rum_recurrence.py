@@ -68,11 +68,11 @@ def forward(
 
     def step(carry, inputs):
         h, R_transposed = carry
-        x, epsilon, a, inverse_epsilon, mask = inputs
+        x, epsilon, inverse_epsilon, mask = inputs
         tau, u = tf.split(x + product(h, U), 2, axis=-1)
         u = tf.sigmoid(u) if mask is None else tf.where(mask, tf.sigmoid(u), 1)  # 1 keeps h.
         inverse_tau = inverse_norm(tau, DIRECTION_FLOOR)
-        t = tau * inverse_tau
+        a, t = epsilon * inverse_epsilon, tau * inverse_tau
         _, m = bisector(a, t)
         r, R_transposed, images = _rotate(
             h, R_transposed, a, m, twice(inverse_epsilon, inverse_tau)
@@ -82,7 +82,7 @@ def forward(
         saved = Saved(t, u, r, inverse_tau, inverse_h, *images) if save else None
         return (h, R_transposed), (h, saved)
 
-    inputs = (x, epsilon, epsilon * inverse_epsilon, inverse_epsilon, mask)
+    inputs = (x, epsilon, inverse_epsilon, mask)
     (_, R_transposed), (H, saved) = scan(step, (h, R_transposed), inputs)
     if D is not None:
         D = plus_identity(tf.transpose(R_transposed, (0, 2, 1)), -1)
