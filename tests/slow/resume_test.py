@@ -39,6 +39,7 @@ def recipe_flags() -> list[str]:
 
 
 def start(workdir: pathlib.Path) -> subprocess.Popen:
+    """Starts the recipe in a working folder."""
     command = [sys.executable, "-m", "zoo.recall.train", *recipe_flags(), f"--workdir={workdir}"]
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "KERAS_BACKEND": "tensorflow"})
 
