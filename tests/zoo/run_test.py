@@ -8,16 +8,13 @@ import sys
 import tempfile
 from unittest import mock
 
-import hypothesis
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import flags
 from absl.testing import absltest, flagsaver, parameterized
-from hypothesis import strategies as st
 
-from zoo import progress, run, run_flags
-from zoo.batches import Batches
+from zoo import progress, run
 
 LambdaCallback = keras.callbacks.LambdaCallback
 FLAGS = flags.FLAGS
@@ -272,59 +269,6 @@ class KillBeforeWrite:
             patch.stop()
 
 
-class RunFlagsTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.enter_context(flagsaver.flagsaver())
-        self.path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run.flags"
-        self.parse()
-        run_flags.write(self.path, "python -m zoo.recall.train")
-
-    def parse(self, *more: str):
-        FLAGS.unparse_flags()
-        for flag in run_flags.recipe_flags():
-            FLAGS[flag].unparse()
-        FLAGS(
-            [
-                "zoo/recall/train.py",
-                f"--workdir={self.path.parent}",
-                "--steps=6",
-                "--steps_per_epoch=3",
-                *more,
-            ]
-        )
-
-    def test_the_same_flags_and_those_that_change_no_result_are_taken(self):
-        self.parse("--checkpoint_every=7", "--workdir=elsewhere")
-        run_flags.check(self.path, "python -m zoo.recall.train")
-
-    @parameterized.parameters(
-        ("--seed=1", "then --seed=0   now --seed=1"),
-        ("--clip_norm=1", "then no --clip_norm   now --clip_norm=1.0"),
-        ("--dtype=mixed_bfloat16", "then --dtype=float32   now --dtype=mixed_bfloat16"),
-        ("--steps=3", "then --steps=6   now --steps=3"),
-    )
-    def test_other_flags_are_refused_and_shown(self, flag, shown):
-        self.parse(flag)
-        with self.assertRaisesRegex(SystemExit, f"other flags:\n  {shown}\nGo on with that run by"):
-            run_flags.check(self.path, "python -m zoo.recall.train")
-
-    def test_steps_may_grow_from_whole_epochs(self):
-        self.parse("--steps=8")
-        run_flags.check(self.path, "python -m zoo.recall.train")
-        run_flags.write(self.path, "python -m zoo.recall.train")
-        self.parse("--steps=9")
-        with self.assertRaisesRegex(SystemExit, "then --steps=8   now --steps=9"):
-            run_flags.check(self.path, "python -m zoo.recall.train")
-
-    def test_the_file_can_be_given_back(self):
-        self.parse("--clip_norm=0.5", "--nologtostderr")
-        run_flags.write(self.path, "python -m zoo.recall.train")
-        before = run_flags.recipe_flags()
-        FLAGS(["zoo/recall/train.py", f"--flagfile={self.path}", f"--workdir={self.path.parent}"])
-        self.assertEqual(run_flags.recipe_flags(), before)
-
-
 class StartTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
@@ -357,39 +301,6 @@ class StartTest(parameterized.TestCase):
         run.start()
         with self.assertRaisesRegex(SystemExit, "Another process is training"):
             run.start()
-
-
-class BatchesTest(parameterized.TestCase):
-    @hypothesis.settings(max_examples=20, deadline=None)
-    @hypothesis.given(
-        examples=st.integers(1, 9),
-        batch_size=st.integers(1, 4),
-        steps=st.integers(1, 12),
-        steps_per_epoch=st.integers(1, 5),
-        data=st.data(),
-    )
-    def test_the_stream_does_not_depend_on_epochs_or_on_where_it_is_taken_up(
-        self, examples, batch_size, steps, steps_per_epoch, data
-    ):
-        rows = (np.arange(examples),)
-        one = Batches(rows, batch_size, steps, steps_per_epoch=steps, seed=3)
-        stream = np.concatenate([batch.numpy() for (batch,) in one.epoch(0)])
-        many = Batches(rows, batch_size, steps, steps_per_epoch, seed=3)
-        step = data.draw(st.integers(0, steps - 1))
-        epoch, first = divmod(step, steps_per_epoch)
-        taken = [many.epoch(epoch, first), *map(many.epoch, range(epoch + 1, many.epochs))]
-        rest = np.concatenate([batch.numpy() for part in taken for (batch,) in part])
-        np.testing.assert_array_equal(rest, stream[step * batch_size :])
-        for start in range(0, len(stream) - examples + 1, examples):
-            self.assertCountEqual(stream[start : start + examples], rows[0])
-
-    def test_passes_and_seeds_have_orders_of_their_own(self):
-        def order(seed, epoch):
-            batches = Batches((np.arange(50),), 50, 2, steps_per_epoch=1, seed=seed)
-            return next(iter(batches.epoch(epoch)))[0].numpy().tolist()
-
-        self.assertNotEqual(order(0, 0), order(0, 1))
-        self.assertNotEqual(order(0, 0), order(1, 0))
 
 
 if __name__ == "__main__":
