@@ -1,6 +1,8 @@
 # Every target sets up what it needs in .venv: a fresh clone, Python >= 3.11, pip and make suffice.
 PYTHON ?= python3
 RUN := .venv/bin/python -m
+# A process a core; a file's tests stay together, since many share what its first one made.
+PARALLEL = --numprocesses=auto --dist=loadfile
 JAX_TESTS = tests/rum_keras $(wildcard tests/zoo/*/model_test.py)
 
 export KERAS_HOME := $(CURDIR)/build/keras
@@ -19,10 +21,10 @@ demo: .venv/demo.installed  ## train RUM on associative recall, export it, ask t
 	$(RUN) exports.client --export_dir=exports/models/recall --text='a1s2d3f4g5??d'
 
 test: .venv/test.installed  ## everything but tests/slow
-	$(RUN) pytest -m 'not slow'
+	$(RUN) pytest -m 'not slow' $(PARALLEL)
 
 test-jax: .venv/test.installed  ## what runs on the JAX backend too
-	KERAS_BACKEND=jax $(RUN) pytest -m 'not slow' $(JAX_TESTS)
+	KERAS_BACKEND=jax $(RUN) pytest -m 'not slow' $(PARALLEL) $(JAX_TESTS)
 
 slow: .venv/test.installed  ## crashes and restarts, several workers, trained models
 	$(RUN) pytest -m slow
