@@ -4,6 +4,7 @@ from rum_keras.cayley_rmsprop import CayleyRMSprop
 from rum_keras.eurnn_cell import EURNNCell
 from rum_keras.fast_slow_cell import FastSlowCell
 from rum_keras.fast_weights_cell import FastWeightsCell
+from rum_keras.fractional_rotation import fractional_rotation
 from rum_keras.full_capacity_urnn_cell import FullCapacityURNNCell
 from rum_keras.goru_cell import GORUCell
 from rum_keras.hyper_lstm_cell import HyperLSTMCell
@@ -33,6 +34,7 @@ __all__ = [
     "RUMCell",
     "URNNCell",
     "Zoneout",
+    "fractional_rotation",
     "modrelu",
     "rotate",
     "rotation_angle",

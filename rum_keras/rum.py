@@ -17,15 +17,15 @@ class RUM(keras.layers.RNN):
     the whole sequence is one operation with a gradient derived by hand, in training compiled by
     XLA (once for each batch size and length: seconds, so pad to few lengths). That covers the
     activations relu, tanh, sigmoid, softsign and linear with the default `recurrent_activation`,
-    and every `lambda_`, `eta`, `trainable_rotation`, `dropout`, mask and initial state (whose R
-    must be orthogonal, as every returned one is). `layer_norm`, `zoneout`, `recurrent_dropout`,
+    and `lambda_` 0 and 1, every `eta`, `trainable_rotation`, `dropout`, mask and initial state (whose R
+    must be orthogonal, as every returned one is). `lambda_` in between, `layer_norm`, `zoneout`, `recurrent_dropout`,
     `return_angle`, `unroll`, `use_update_gate=False` and other backends take the cell's steps, as
     do second derivatives: ask `keras.layers.RNN` for these.
 
     Args:
         units: Positive integer N_h, the size of the hidden state.
         return_sequences: Whether to return the outputs of all steps, or of the last only.
-        return_state: Whether to return the last states too: `h` and, for `lambda_=1`, the flat
+        return_state: Whether to return the last states too: `h` and, unless `lambda_=0`, the flat
             memory `vec(R - I)`.
         go_backwards: Whether to process the sequence backwards (and return it in that order).
         stateful: Whether a batch starts from the last states of the batch before.
@@ -38,7 +38,7 @@ class RUM(keras.layers.RNN):
 
     Call arguments:
         sequences: Float tensor, shape `(batch, time, features)`.
-        initial_state: List of tensors, `h` (batch, units) and, for `lambda_=1`, the memory
+        initial_state: List of tensors, `h` (batch, units) and, unless `lambda_=0`, the memory
             (batch, units * units). Default: zeros, that is `h = 0` and `R = I`.
         mask: Boolean tensor, shape `(batch, time)`; where False, states are kept.
         training: Whether dropout and zoneout are random.

@@ -54,7 +54,7 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_integer("units", 50, "N_h, the width of the state.", lower_bound=1, **options)
     # Where these have no value, the default of the cell holds.
     for define, name, meaning in (
-        (flags.DEFINE_integer, "lambda_", "RUM: 1 for the associative memory, 0 for none."),
+        (flags.DEFINE_float, "lambda_", "RUM: 1 for the memory, 0 for none; between: it fades."),
         (flags.DEFINE_float, "eta", "RUM: norm of the state, for time normalization."),
         (flags.DEFINE_string, "activation", "Activation of the candidate, by its Keras name."),
         (flags.DEFINE_bool, "update_gate", "RUM: whether there is an update gate."),
