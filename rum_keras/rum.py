@@ -15,12 +15,13 @@ class RUM(keras.layers.RNN):
     Equal to `keras.layers.RNN(RUMCell(units, ...))`, with the same weights, but on TensorFlow
     several times as fast, and with `lambda_=1` in a memory that does not grow by units^2 a step:
     the whole sequence is one operation with a gradient derived by hand, in training compiled by
-    XLA (once for each batch size and length: seconds, so pad to few lengths). That covers the
-    activations relu, tanh, sigmoid, softsign and linear with the default `recurrent_activation`,
-    and `lambda_` 0 and 1, every `eta`, `trainable_rotation`, `dropout`, mask and initial state (whose R
-    must be orthogonal, as every returned one is). `lambda_` in between, `layer_norm`, `zoneout`, `recurrent_dropout`,
-    `return_angle`, `unroll`, `use_update_gate=False` and other backends take the cell's steps, as
-    do second derivatives: ask `keras.layers.RNN` for these.
+    XLA (once for each batch size and length: seconds, so pad to few lengths). That covers
+    `lambda_` 0 and 1, the activations relu, tanh, sigmoid, softsign and linear with the default
+    `recurrent_activation`, and every `eta`, `trainable_rotation`, `dropout`, mask and initial
+    state (whose R must be orthogonal, as every returned one is). `lambda_` in between,
+    `layer_norm`, `zoneout`, `recurrent_dropout`, `return_angle`, `unroll`,
+    `use_update_gate=False` and other backends take the cell's steps, as do second derivatives: ask
+    `keras.layers.RNN` for these.
 
     Args:
         units: Positive integer N_h, the size of the hidden state.
