@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-import rum_keras.modrelu
+from rum_keras.modrelu import modrelu
 from tests import backend
 from tests.backend import FLOAT, tolerance
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden/modrelu.npz"
-modrelu = rum_keras.modrelu.modrelu
 
 
 def golden():
