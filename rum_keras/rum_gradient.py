@@ -27,7 +27,7 @@ from rum_keras.rum_recurrence import (
     dot,
     inverse_norm,
     left,
-    outer,
+    outer_products,
     plus_identity,
     product,
     scan,
@@ -99,8 +99,9 @@ def _step_back(options, U, carry, inputs):
     two = twice(inverse_epsilon, inverse_tau)
     if options.lambda_:
         left_a, left_m = left(Ra, Rm, a, m, two)
-        R = R - outer(left_a, a) - outer(left_m, m)
-        M = M + outer(delta / 2, r) - outer(r / 2, delta)
+        add = functools.partial(outer_products, compiled=options.compiled)
+        R = R - add((left_a, a), (left_m, m))
+        M = M + add((delta / 2, r), (r / -2, delta))
         p, q, delta_h = _turn_back(R, M, Ra, Rm, delta)
     else:
         p, q, delta_h = _torque(delta, r, a), _torque(delta, r, m), delta

@@ -81,7 +81,12 @@ def _run_shard(cell, sequences, h, memory, mask, training, compiled):
     U = U if cell.trainable_rotation else cell._fix_rotation(U)
     D = [tf.reshape(memory[0], (-1, cell.units, cell.units))] if memory else []
     options = rum_recurrence.Options(
-        cell.units, cell.lambda_, cell.eta, cell.activation, cell.dtype_policy.compute_dtype
+        cell.units,
+        cell.lambda_,
+        cell.eta,
+        cell.activation,
+        cell.dtype_policy.compute_dtype,
+        compiled,
     )
     H, *D = _recurrence(options, training, compiled, mask)(x, epsilon, U, h, *D)
     memory = [tf.reshape(D[0], (-1, cell.units**2))] if memory else []

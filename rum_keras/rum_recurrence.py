@@ -25,13 +25,14 @@ from rum_keras.rotation import BISECTOR_FLOOR, DIRECTION_FLOOR
 
 
 class Options(NamedTuple):
-    """What the recurrence takes of a RUMCell. `product_dtype` is that of `h_{t-1} U`."""
+    """What the recurrence takes of a RUMCell, and whether XLA compiles it."""
 
     units: int
     lambda_: int
     eta: float | None
     activation: Callable
-    product_dtype: str
+    product_dtype: str  # Of h_{t-1} U.
+    compiled: bool
 
 
 class Arguments(NamedTuple):
@@ -75,7 +76,7 @@ def forward(
         a, t = epsilon * inverse_epsilon, tau * inverse_tau
         _, m = bisector(a, t)
         r, R_transposed, images = _rotate(
-            h, R_transposed, a, m, twice(inverse_epsilon, inverse_tau)
+            h, R_transposed, a, m, twice(inverse_epsilon, inverse_tau), options.compiled
         )
         h = u * h + (1 - u) * options.activation(epsilon + r)
         h, inverse_h = _normalize(h, mask, options.eta)
@@ -89,7 +90,7 @@ def forward(
     return H, D, saved
 
 
-def _rotate(h, R_transposed, a, m, twice):
+def _rotate(h, R_transposed, a, m, twice, compiled):
     """Returns `r_t`, `R_t` transposed, and `R_{t-1} a` and `R_{t-1} m` if there is an R.
 
     Rows times the transposed R is the product that needs no transposition of it.
@@ -101,7 +102,8 @@ def _rotate(h, R_transposed, a, m, twice):
     Ra, Rm, Rh = tf.unstack(vectors, axis=1)
     left_a, left_m = left(Ra, Rm, a, m, twice)
     r = Rh + (left_a * dot(a, h) + left_m * dot(m, h))
-    return r, R_transposed + outer(a, left_a) + outer(m, left_m), (Ra, Rm)
+    update = outer_products((a, left_a), (m, left_m), compiled=compiled)
+    return r, R_transposed + update, (Ra, Rm)
 
 
 def _normalize(h, mask, eta):
@@ -147,9 +149,12 @@ def dot(v: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(v * w, axis=-1, keepdims=True)
 
 
-def outer(v: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
-    """Returns `v w'`."""
-    return v[:, :, None] * w[:, None, :]
+def outer_products(*pairs: tuple[tf.Tensor, tf.Tensor], compiled: bool) -> tf.Tensor:
+    """Returns the sum of `v w'` over the pairs."""
+    if compiled:  # XLA fuses them with what they are added to: no matrix is written.
+        return sum(v[:, :, None] * w[:, None, :] for v, w in pairs)
+    left, right = (tf.stack(vectors, axis=1) for vectors in zip(*pairs, strict=True))
+    return tf.matmul(left, right, transpose_a=True)
 
 
 def plus_identity(D: tf.Tensor, times: int = 1) -> tf.Tensor:

@@ -119,7 +119,7 @@ def variants(configuration: Configuration, quick: bool) -> dict[str, Callable[[]
     }
     if quick:
         return found
-    found["RUM without XLA"] = of(layer, training=False)
+    found["RUM, plain ops"] = of(layer, training=False)
     found["LSTM"] = of(lambda: keras.layers.LSTM(units, return_sequences=True, use_cudnn=False))
     if lambda_:
         found["N x N matrices"] = of(lambda: rum(MatrixRUMCell))

@@ -181,7 +181,7 @@ class RUMKernelsTest(parameterized.TestCase):
         epsilon = rng.normal(size=(3, 50, UNITS)).astype("float32")
         tau = (-epsilon + 1e-4 * rng.normal(size=epsilon.shape)).astype("float32")
         x = np.concatenate([tau, np.full_like(tau, -200)], -1)  # The gate takes the candidate.
-        options = rum_recurrence.Options(UNITS, 1, None, keras.activations.relu, "float32")
+        options = rum_recurrence.Options(UNITS, 1, None, keras.activations.relu, "float32", True)
         sequence = rum_recurrence.Arguments(
             *map(tf.constant, (x, epsilon)),
             None,
@@ -200,7 +200,7 @@ class RUMKernelsTest(parameterized.TestCase):
         rng, units = np.random.default_rng(0), 64
         x, epsilon = (rng.normal(size=(time, 2, size)) for size in (2 * units, units))
         U = rng.normal(size=(units, 2 * units)) / 8
-        options = rum_recurrence.Options(units, 1, 1.0, keras.activations.relu, "float32")
+        options = rum_recurrence.Options(units, 1, 1.0, keras.activations.relu, "float32", True)
         x, epsilon, U = (tf.constant(value, "float32") for value in (x, epsilon, U))
         zeros = tf.zeros((2, units)), tf.zeros((2, units, units))
         sequence = rum_recurrence.Arguments(x, epsilon, None, U, *zeros)
