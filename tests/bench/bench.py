@@ -139,7 +139,8 @@ def print_table(configuration: Configuration, rows: list[dict], target: float) -
         asked = row["variant"] == whose and row["direction"] != "forward"
         print(
             f"{row['variant']:17}{row['direction']:17}{milliseconds:>22}{ratio:>22}"
-            f"{row['cpu_times_gru']:>11.2f}{memory:>9}" + (f"  asked: {target}" if asked else "")
+            f"{row['cpu_times_gru']:>11.2f}{memory:>9}"
+            + (f"  asked: at most {target}" if asked else "")
         )
     print(flush=True)
 

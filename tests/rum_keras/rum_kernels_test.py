@@ -25,7 +25,7 @@ MASK = np.array(
 )
 
 
-def layers(dtype="float64", units=UNITS, sequence_options=(), **options):
+def layers(dtype="float64", units=UNITS, features=FEATURES, sequence_options=(), **options):
     """Returns a RUM and an RNN around a cell of the same random weights."""
     sequence_options = {"return_sequences": True, "return_state": True, **dict(sequence_options)}
     layer = rum_keras.RUM(units, dtype=dtype, **sequence_options, **options)
@@ -33,7 +33,7 @@ def layers(dtype="float64", units=UNITS, sequence_options=(), **options):
     reference = keras.layers.RNN(cell, dtype=dtype, **sequence_options)
     rng = np.random.default_rng(units)
     for built in (layer, reference):
-        built.build((BATCH, TIME, FEATURES))
+        built.build((BATCH, TIME, features))
     for ours, theirs in zip(layer.weights, reference.weights, strict=True):
         if "seed" not in ours.path:
             ours.assign(0.7 * rng.normal(size=ours.shape))
@@ -83,16 +83,9 @@ def degenerate_layers(dtype, **options):
     epsilon, tau = degenerate_directions(UNITS, dtype)
     x = np.stack([np.concatenate([tau, epsilon], -1)] * 3, axis=1)
     x[:, 1] = 0.5 * x[::-1, 2]
-    built = [
-        rum_keras.RUM(UNITS, return_sequences=True, dtype=dtype, **options),
-        keras.layers.RNN(
-            rum_keras.RUMCell(UNITS, dtype=dtype, **options), return_sequences=True, dtype=dtype
-        ),
-    ]
+    built = layers(dtype, features=2 * UNITS, **options)
     for layer in built:
-        layer.build((None, 3, 2 * UNITS))
-        blocks = np.eye(2 * UNITS)
-        gate = 0.1 * np.ones((2 * UNITS, UNITS))
+        blocks, gate = np.eye(2 * UNITS), np.full((2 * UNITS, UNITS), 0.1)
         layer.cell.kernel.assign(np.hstack([blocks[:, :UNITS], gate, blocks[:, UNITS:]]))
         layer.cell.recurrent_kernel.assign(np.zeros((UNITS, 2 * UNITS)))
         layer.cell.bias.assign(np.zeros(3 * UNITS))
