@@ -80,10 +80,9 @@ def degenerate_directions(units, dtype):
 
 def degenerate_layers(dtype, **options):
     """Returns layers that take `[tau | epsilon]` for input, and three steps of every case of it."""
-    epsilon, tau = degenerate_directions(UNITS, dtype)
-    x = np.stack([np.concatenate([tau, epsilon], -1)] * 3, axis=1)
+    x = np.stack([np.hstack(degenerate_directions(UNITS, dtype)[::-1])] * 3, axis=1)
     x[:, 1] = 0.5 * x[::-1, 2]
-    built = layers(dtype, features=2 * UNITS, **options)
+    built = layers(dtype, UNITS, 2 * UNITS, {"return_state": False}, **options)
     for layer in built:
         blocks, gate = np.eye(2 * UNITS), np.full((2 * UNITS, UNITS), 0.1)
         layer.cell.kernel.assign(np.hstack([blocks[:, :UNITS], gate, blocks[:, UNITS:]]))
@@ -269,8 +268,7 @@ class RUMKernelsTest(parameterized.TestCase):
 
     @parameterized.parameters(False, True)
     def test_a_second_derivative_is_refused(self, training):
-        layer, _ = layers("float32", lambda_=0)
-        x = arguments(layer)[0]
+        layer, x = layers("float32", lambda_=0)[0], tf.ones((BATCH, TIME, FEATURES))
         with tf.GradientTape() as outer:
             outer.watch(x)
             with tf.GradientTape() as inner:
