@@ -16,6 +16,7 @@ is the Cayley transform's power, and the [1/1] Padé approximant of the principa
 lambda > 0 it is smooth on all orthogonal matrices, reflections and half turns included.
 """
 
+import numbers
 from typing import Any
 
 import keras
@@ -97,7 +98,8 @@ def fade(D: Any, lambda_: float) -> Any:
 
 def check_lambda(lambda_: float) -> None:
     """Raises ValueError if `lambda_` is not 0 or in [1e-3, 1]."""
-    if isinstance(lambda_, bool) or not (lambda_ == 0 or SMALLEST <= lambda_ <= 1):
+    real = isinstance(lambda_, numbers.Real) and not isinstance(lambda_, bool)
+    if not real or not (lambda_ == 0 or SMALLEST <= lambda_ <= 1):
         raise ValueError(
             f"`lambda_` must be 0 (no memory) or 1 (associative memory), or in between, but not "
             f"below {SMALLEST} (a memory that fades); received {lambda_!r}."

@@ -141,7 +141,11 @@ def direction(v: Any, floor: float) -> tuple[Any, Any]:
     exists = square > floor
     # The inner `where` keeps the gradient of the branch not taken finite.
     inverse = ops.rsqrt(ops.where(exists, square, ops.ones_like(square)))
-    return v * ops.where(exists, inverse, ops.zeros_like(square)), exists
+    unit = v * ops.where(exists, inverse, ops.zeros_like(square))
+    # Changes nothing but the rounding of sums of directions under XLA, which otherwise computes
+    # u + w anew wherever it is used, here with a fused multiply-add and there without: m = (u + w)
+    # / |u + w| would not be a unit vector where u + w is small, nor the rotation orthogonal.
+    return ops.clip(unit, -2.0, 2.0), exists
 
 
 def dot(v: Any, w: Any) -> Any:

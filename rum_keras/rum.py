@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from rum_keras.rum_cell import RUMCell
+from rum_keras.rum_cell import RUMCell, check_states
 
 
 @keras.saving.register_keras_serializable(package="rum_keras")
@@ -110,6 +110,7 @@ class RUM(keras.layers.RNN):
         return outputs
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
+        check_states(initial_state, self.cell.state_size)
         last_output, outputs, states = self._loop(sequences, initial_state, mask, training)
         self._last_states = tuple(states)
         return last_output, outputs, states

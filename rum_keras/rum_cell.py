@@ -1,6 +1,8 @@
 """The Rotational Unit of Memory (RUM) as a Keras cell."""
 
-from collections.abc import Callable
+import math
+import numbers
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -135,8 +137,10 @@ class RUMCell(keras.layers.Layer, StepNoise):
             "dropout": dropout,
             "recurrent_dropout": recurrent_dropout,
         }.items():
-            if not 0 <= rate <= 1 or (rate == 1 and name != "zoneout"):
-                raise ValueError(f"`{name}` must be a probability below 1, received {rate}.")
+            most = 1 if name == "zoneout" else math.nextafter(1, 0)
+            if not (isinstance(rate, numbers.Real) and 0 <= rate <= most):
+                interval = "[0, 1]" if name == "zoneout" else "[0, 1)"
+                raise ValueError(f"`{name}` must be a probability in {interval}, got {rate!r}.")
         self.units = int(units)
         self.lambda_ = int(lambda_) if lambda_ in (0, 1) else float(lambda_)
         self.eta = eta
@@ -209,6 +213,7 @@ class RUMCell(keras.layers.Layer, StepNoise):
 
     def call(self, inputs, states, training=False):
         nested = isinstance(states, (list, tuple))
+        check_states(states if nested else [states], self.state_size)
         h, *memory = states if nested else [states]
         state_dtype = h.dtype
         h = ops.cast(h, self.compute_dtype)
@@ -353,11 +358,27 @@ def _reseeded(initializer, block):
     return initializer.__class__.from_config(config)
 
 
+def check_states(states: Sequence[Any], state_size: int | list[int]) -> None:
+    """Raises ValueError if the number or the widths of states are not those of a RUMCell."""
+    sizes = state_size if isinstance(state_size, list) else [state_size]
+    shapes = [tuple(state.shape) for state in states]
+    if len(shapes) != len(sizes) or any(
+        len(shape) != 2 or shape[1] not in (size, None)
+        for shape, size in zip(shapes, sizes, strict=True)
+    ):
+        wanted = [f"h (batch, {sizes[0]})", *(f"memory (batch, {size})" for size in sizes[1:])]
+        raise ValueError(
+            f"The states of this RUM are {' and '.join(wanted)}; "
+            f"received shapes {shapes}. The memory is vec(R - I): zeros are the identity."
+        )
+
+
 def _check_arguments(units, lambda_, eta):
-    if isinstance(units, bool) or units != int(units) or units <= 0:
+    real = isinstance(units, numbers.Real) and math.isfinite(units)
+    if not real or isinstance(units, bool) or units != int(units) or units <= 0:
         raise ValueError(f"`units` must be a positive integer, received units={units!r}.")
     check_lambda(lambda_)
-    if eta is not None and not eta > 0:
+    if eta is not None and not (isinstance(eta, numbers.Real) and 0 < eta < math.inf):
         raise ValueError(
             f"`eta`, the norm of the state, must be positive, or None for no time "
             f"normalization; received eta={eta!r}."

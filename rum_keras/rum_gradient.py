@@ -24,6 +24,7 @@ from rum_keras.rum_recurrence import (
     Options,
     Saved,
     bisector,
+    direction,
     dot,
     inverse_norm,
     left,
@@ -94,7 +95,7 @@ def _step_back(options, U, carry, inputs):
     c = options.activation(epsilon + r)  # The forward pass's to the last bit, and so its slope.
     delta = (1 - u) * dh * SLOPES[options.activation](c)
     dgate = u * (1 - u) * dh * (h - c)
-    a = epsilon * inverse_epsilon
+    a = direction(epsilon, inverse_epsilon)
     inverse_s, m = bisector(a, t)
     two = twice(inverse_epsilon, inverse_tau)
     if options.lambda_:

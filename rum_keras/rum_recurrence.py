@@ -73,7 +73,7 @@ def forward(
         tau, u = tf.split(x + product(h, U), 2, axis=-1)
         u = tf.sigmoid(u) if mask is None else tf.where(mask, tf.sigmoid(u), 1)  # 1 keeps h.
         inverse_tau = inverse_norm(tau, DIRECTION_FLOOR)
-        a, t = epsilon * inverse_epsilon, tau * inverse_tau
+        a, t = direction(epsilon, inverse_epsilon), direction(tau, inverse_tau)
         _, m = bisector(a, t)
         r, R_transposed, images = _rotate(
             h, R_transposed, a, m, twice(inverse_epsilon, inverse_tau), options.compiled
@@ -126,6 +126,11 @@ def bisector(a: tf.Tensor, t: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     s = a + t
     inverse_s = inverse_norm(s, BISECTOR_FLOOR)
     return inverse_s, s * inverse_s
+
+
+def direction(v: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
+    """Returns `v / |v|`. The clipping is for XLA: see `rum_keras.rotation.direction`."""
+    return tf.clip_by_value(v * inverse, -2.0, 2.0)
 
 
 def twice(inverse_epsilon: tf.Tensor, inverse_tau: tf.Tensor) -> tf.Tensor:

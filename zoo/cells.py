@@ -70,7 +70,11 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
 def layer_from_flags(
     return_sequences: bool = False, flag_values: flags.FlagValues = flags.FLAGS
 ) -> keras.layers.RNN:
-    """Returns the recurrent layer that the flags of `define_flags` choose."""
+    """Returns the recurrent layer that the flags of `define_flags` choose.
+
+    Raises:
+        SystemExit: if the cell has no such option, or refuses its value.
+    """
     options = {
         "lambda_": flag_values.lambda_,
         "eta": flag_values.eta,
@@ -83,4 +87,7 @@ def layer_from_flags(
         "zoneout": flag_values.zoneout,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    return recurrent_layer(flag_values.cell, flag_values.units, return_sequences, **given)
+    try:
+        return recurrent_layer(flag_values.cell, flag_values.units, return_sequences, **given)
+    except (TypeError, ValueError) as error:
+        raise SystemExit(f"--cell={flag_values.cell} refuses these flags: {error}") from error

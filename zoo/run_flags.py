@@ -36,6 +36,8 @@ def check(path: pathlib.Path, command: str) -> None:
         if (path.parent / "backup").exists():
             sys.exit(f"{path.parent} has checkpoints but no run.flags: choose another --workdir.")
         return
+    if not any((path.parent / name).exists() for name in ("backup", "log.csv", "best.keras")):
+        return  # It ended before it had saved anything: nothing is lost.
     then = _read(path)
     now = recipe_flags()
     different = [

@@ -125,6 +125,55 @@ class RUMTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "expected ndim=3, found ndim=2"):
             rum_keras.RUM(6)(np.ones((2, 4), "float32"))
 
+    @parameterized.named_parameters(
+        ("h_alone", [(2, 6)], r"h \(batch, 6\) and memory \(batch, 36\); received .*\(2, 6\)"),
+        ("a_square_memory", [(2, 6), (2, 6, 6)], r"received .*\(2, 6, 6\)"),
+        ("a_wide_h", [(2, 7), (2, 36)], r"received .*\(2, 7\)"),
+    )
+    def test_wrong_initial_states_are_refused(self, shapes, message):
+        states = [np.zeros(shape, "float32") for shape in shapes]
+        for layer in (rum_keras.RUM(6, lambda_=1), keras.layers.RNN(rum_keras.RUMCell(6, 1))):
+            with self.assertRaisesRegex(ValueError, message):
+                layer(inputs(dtype="float32"), initial_state=states)
+
+    @parameterized.product(units=[1, 2, 8], distance=[0.0, 1e-6, 1e-3], training=[False, True])
+    def test_compiled_memories_are_orthogonal_near_antiparallel_directions_too(
+        self, units, distance, training
+    ):
+        # XLA rounds what it computes twice differently unless it is kept from it.
+        rng = np.random.default_rng(0)
+        kernel = rng.normal(size=(4, units))
+        gate = np.zeros((4, units))
+        target = -2.7 * kernel + distance * rng.normal(size=(4, units))
+        layer = rum_keras.RUM(units, lambda_=1, return_state=True)
+        cell = keras.layers.RNN(rum_keras.RUMCell(units, lambda_=1), return_state=True)
+        x = rng.normal(size=(4, 20, 4)).astype("float32")
+        for each in (layer, cell):
+            each.build(x.shape)
+            each.set_weights(
+                [
+                    np.concatenate([target, gate, kernel], axis=-1),
+                    np.zeros((units, 2 * units)),
+                    np.zeros(3 * units),
+                ]
+            )
+            R = backend.to_numpy(compiled(each, x, training)[-1]).reshape(-1, units, units)
+            R = R + np.eye(units)
+            np.testing.assert_allclose(
+                R @ R.transpose(0, 2, 1), np.broadcast_to(np.eye(units), R.shape), atol=5e-5
+            )
+
+
+def compiled(layer, x, training):
+    """Calls the layer compiled by XLA."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.jit(lambda x: layer(x, training=training))(x)
+    import tensorflow as tf
+
+    return tf.function(lambda x: layer(x, training=training), jit_compile=True)(x)
+
 
 if __name__ == "__main__":
     absltest.main()

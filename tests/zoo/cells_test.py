@@ -44,7 +44,7 @@ class CellsTest(parameterized.TestCase):
         ("gru", "--zoneout=0.1", "zoneout"),
     )
     def test_an_option_of_another_cell_is_refused(self, cell, argument, option):
-        with self.assertRaisesRegex(ValueError, f"(?i){cell}.*'{option}'"):
+        with self.assertRaisesRegex(SystemExit, f"(?i){cell}.*'{option}'"):
             layer_from(f"--cell={cell}", argument)
 
     def test_flags_reach_rum(self):

@@ -19,6 +19,7 @@ class RunFlagsTest(parameterized.TestCase):
         self.path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run.flags"
         self.parse()
         run_flags.write(self.path, "python -m zoo.recall.train")
+        (self.path.parent / "backup").mkdir()
 
     def parse(self, *more: str):
         FLAGS.unparse_flags()
@@ -48,6 +49,11 @@ class RunFlagsTest(parameterized.TestCase):
         self.parse(flag)
         with self.assertRaisesRegex(SystemExit, f"other flags:\n  {shown}\nGo on with that run by"):
             run_flags.check(self.path, "python -m zoo.recall.train")
+
+    def test_a_run_that_saved_nothing_does_not_keep_the_folder(self):
+        (self.path.parent / "backup").rmdir()
+        self.parse("--seed=1")
+        run_flags.check(self.path, "python -m zoo.recall.train")
 
     def test_steps_may_grow_from_whole_epochs(self):
         self.parse("--steps=8")

@@ -64,6 +64,6 @@ def main(_) -> None:
 if __name__ == "__main__":
     cells.define_flags()
     flags.DEFINE_integer("delay", 500, "T, steps from the last symbol to the marker.", 1)
-    flags.DEFINE_float("learning_rate", 1e-3, "Of RMSProp.")
-    flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.")
+    flags.DEFINE_float("learning_rate", 1e-3, "Of RMSProp.", lower_bound=0.0)
+    flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.", 0.0, 1.0)
     app.run(main)

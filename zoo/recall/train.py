@@ -60,6 +60,7 @@ def main(_) -> None:
 if __name__ == "__main__":
     cells.define_flags()
     flags.DEFINE_integer("length", 30, "T, twice the number of pairs.", lower_bound=2)
-    flags.DEFINE_float("learning_rate", 1e-3, "Of RMSProp.")
-    flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.")
+    flags.register_validator("length", lambda length: length % 2 == 0, "must be even: 2 a pair")
+    flags.DEFINE_float("learning_rate", 1e-3, "Of RMSProp.", lower_bound=0.0)
+    flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.", 0.0, 1.0)
     app.run(main)
