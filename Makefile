@@ -24,7 +24,7 @@ test: .venv/test.installed  ## everything but tests/slow
 	$(RUN) pytest -m 'not slow' $(PARALLEL)
 
 test-jax: .venv/test.installed  ## what runs on the JAX backend too
-	KERAS_BACKEND=jax $(RUN) pytest -m 'not slow' $(PARALLEL) $(JAX_TESTS)
+	KERAS_BACKEND=jax $(RUN) pytest -m 'not slow' --numprocesses=auto $(JAX_TESTS)
 
 slow: .venv/test.installed  ## crashes and restarts, several workers, trained models
 	$(RUN) pytest -m slow
