@@ -25,6 +25,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 MANIFEST = "assets.extra/SHA256SUMS"
 WARMUP = "assets.extra/tf_serving_warmup_requests"
 
+INPUT_TYPES = {dtype.as_datatype_enum for dtype in (tf.string, tf.int32, tf.float32)}
+
 # Ops of TensorFlow's core that every build of the server has: no Python, network, plug-in or GPU.
 CORE_OPS = frozenset(
     """
@@ -159,7 +161,7 @@ def check_xla(directory: Path) -> str:
 
 
 def check_signatures(directory: Path) -> str:
-    """Sees that inputs are strings and that everything has a batch dimension."""
+    """Sees that text or numbers go in and that everything has a batch dimension."""
     (meta_graph,) = _saved_model(directory).meta_graphs
     signatures = {
         name: signature
@@ -170,8 +172,8 @@ def check_signatures(directory: Path) -> str:
         raise ValueError("there is no signature serving_default")
     for name, signature in signatures.items():
         for key, value in signature.inputs.items():
-            if value.dtype != tf.string.as_datatype_enum:
-                raise ValueError(f"input {key} of {name} is not of strings")
+            if value.dtype not in INPUT_TYPES:
+                raise ValueError(f"input {key} of {name} is not of strings, int32 or float32")
         for key, value in [*signature.inputs.items(), *signature.outputs.items()]:
             dimensions = value.tensor_shape.dim
             if not dimensions or dimensions[0].size != -1:

@@ -7,10 +7,13 @@ and probability 0.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+from exports.signature import Signature
 
 DATA = 10  # data symbols, and steps of answer
 
@@ -37,6 +40,14 @@ def example_texts(model: keras.Model) -> list[str]:
     """Returns well-formed texts for `model`."""
     tail = "0" * (delay(model) - 1) + "9" + "0" * DATA
     return [data + tail for data in ("1234567812", "8765432187", "1111111111", "3141526535")]
+
+
+def signatures(model: keras.Model, run: Path | None = None) -> dict[str, Signature]:
+    """Returns what is exported of `model`; nothing of the folder `run` is needed."""
+    texts = example_texts(model)
+    batches = (texts[:1], texts, [*texts[:1], "", "malformed", *texts[-1:]])
+    requests = [{"text": batch} for batch in batches]
+    return {"serving_default": Signature(endpoint(model), requests)}
 
 
 def endpoint(model: keras.Model) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:

@@ -24,6 +24,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 import rum_keras  # noqa: F401  (registers the layers that load_model needs)
 from exports import check, copying, recall
+from exports.signature import Signature
 
 TASKS = {"zoo.copying.train": copying, "zoo.recall.train": recall}
 
@@ -62,7 +63,7 @@ def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
     return model, TASKS[recipe]
 
 
-def write_warmup(directory: Path, name: str, answer, texts: list[str]) -> None:
+def write_warmup(directory: Path, name: str, signatures: dict[str, Signature]) -> None:
     """Writes requests that the server runs before it serves the version, with their answers.
 
     The server ignores the answers; `exports.check` compares them with its own.
@@ -70,20 +71,28 @@ def write_warmup(directory: Path, name: str, answer, texts: list[str]) -> None:
     Args:
         directory: The SavedModel.
         name: The name of the model.
-        answer: The function that was exported, from strings (batch,) to a dict of tensors.
-        texts: Well-formed texts.
+        signatures: What was exported, by name.
     """
     with tf.io.TFRecordWriter(str(directory / check.WARMUP)) as writer:
-        for batch in (texts[:1], texts, [*texts[:1], "", "malformed", *texts[-1:]]):
-            request, response = predict_pb2.PredictRequest(), predict_pb2.PredictResponse()
-            for spec in (request.model_spec, response.model_spec):
-                spec.name, spec.signature_name = name, "serving_default"
-            request.inputs["text"].CopyFrom(tf.make_tensor_proto(batch))
-            for key, value in answer(tf.constant(batch)).items():
-                response.outputs[key].CopyFrom(tf.make_tensor_proto(value.numpy()))
-            log = prediction_log_pb2.PredictLog(request=request, response=response)
-            record = prediction_log_pb2.PredictionLog(predict_log=log)
-            writer.write(record.SerializeToString())
+        for key, signature in signatures.items():
+            for inputs in signature.requests:
+                writer.write(_record(name, key, signature, inputs).SerializeToString())
+
+
+def _record(
+    name: str, key: str, signature: Signature, inputs: dict
+) -> prediction_log_pb2.PredictionLog:
+    """One request and its answer, in the server's format."""
+    request, response = predict_pb2.PredictRequest(), predict_pb2.PredictResponse()
+    for spec in (request.model_spec, response.model_spec):
+        spec.name, spec.signature_name = name, key
+    tensors = {name: signature.tensor(name, values) for name, values in inputs.items()}
+    for input_name, tensor in tensors.items():
+        request.inputs[input_name].CopyFrom(tf.make_tensor_proto(tensor.numpy()))
+    for output_name, tensor in signature.answer(**tensors).items():
+        response.outputs[output_name].CopyFrom(tf.make_tensor_proto(tensor.numpy()))
+    log = prediction_log_pb2.PredictLog(request=request, response=response)
+    return prediction_log_pb2.PredictionLog(predict_log=log)
 
 
 def write_manifest(directory: Path) -> None:
@@ -93,19 +102,31 @@ def write_manifest(directory: Path) -> None:
     (directory / check.MANIFEST).write_text(text)
 
 
-def write(model: keras.Model, task: ModuleType, directory: Path, name: str) -> None:
-    """Writes a SavedModel with its warm-up requests and manifest into a new folder."""
-    answer = task.endpoint(model)
+def write(
+    model: keras.Model, task: ModuleType, directory: Path, name: str, run: Path | None = None
+) -> None:
+    """Writes a SavedModel with its warm-up requests and manifest into a new folder.
+
+    Args:
+        model: The trained model.
+        task: The module of `exports` that knows the model's text form, by `signatures`.
+        directory: The folder to write.
+        name: The name of the model.
+        run: The folder of the run, for tasks that keep more there than the model.
+    """
+    signatures = task.signatures(model, run)
     # A plain tf.saved_model.save of a Keras 3 model loads in Python, but not in the server.
     archive = keras.export.ExportArchive()
     archive.track(model)
-    text = tf.TensorSpec([None], tf.string, name="text")
-    archive.add_endpoint("serving_default", answer, input_signature=[text])
+    for key, signature in signatures.items():
+        for table in signature.tracked:
+            archive.track(table)
+        archive.add_endpoint(key, signature.answer, input_signature=signature.specs())
     # A server needs no gradients; those of the layers' own would be saved beside the answer.
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     archive.write_out(str(directory), options, verbose=False)
-    (directory / "assets.extra").mkdir()
-    write_warmup(directory, name, answer, task.example_texts(model))
+    (directory / "assets.extra").mkdir(exist_ok=True)
+    write_warmup(directory, name, signatures)
     write_manifest(directory)
 
 
@@ -143,6 +164,7 @@ def export(
     task: ModuleType,
     export_dir: str | os.PathLike,
     version: int | None = None,
+    run: Path | None = None,
 ) -> Path:
     """Exports a model, all of it or nothing.
 
@@ -151,6 +173,7 @@ def export(
         task: The module of `exports` that knows the model's text form.
         export_dir: The folder of the model's versions; its name is the name of the model.
         version: The version to write, by default the next one.
+        run: The folder of the run, as for `write`.
 
     Returns:
         The new folder `<export_dir>/<version>`.
@@ -164,7 +187,7 @@ def export(
     export_dir.mkdir(parents=True, exist_ok=True)
     staging = export_dir / f".tmp-{version}-{uuid.uuid4().hex}"
     try:
-        write(model, task, staging, export_dir.name)
+        write(model, task, staging, export_dir.name, run)
         result = subprocess.run(
             [sys.executable, check.__file__, str(staging)], capture_output=True, text=True
         )
@@ -192,8 +215,9 @@ def main(argv: list[str]) -> None:
     tf.config.set_visible_devices([], "GPU")
     options = flags.FLAGS
     try:
-        model, task = load_run(options.workdir or options.weights)
-        print(export(model, task, options.export_dir, options.version))
+        run = Path(options.workdir or options.weights)
+        model, task = load_run(run)
+        print(export(model, task, options.export_dir, options.version, run))
     except (OSError, RuntimeError, ValueError) as error:
         sys.exit(f"exports.export: {error}")
 

@@ -9,9 +9,12 @@ alphabetical rank (ASCII: capitals first). Any other text gets the digit "" and 
 
 import string
 from collections.abc import Callable
+from pathlib import Path
 
 import keras
 import tensorflow as tf
+
+from exports.signature import Signature
 
 LETTERS = string.ascii_lowercase + string.ascii_uppercase
 
@@ -40,6 +43,14 @@ def example_texts(model: keras.Model) -> list[str]:
     letters = LETTERS[: pairs(model)]
     facts = "".join(f"{letter}{(3 * i + 1) % 10}" for i, letter in enumerate(letters))
     return [f"{facts}??{letter}" for letter in letters[:4]]
+
+
+def signatures(model: keras.Model, run: Path | None = None) -> dict[str, Signature]:
+    """Returns what is exported of `model`; nothing of the folder `run` is needed."""
+    texts = example_texts(model)
+    batches = (texts[:1], texts, [*texts[:1], "", "malformed", *texts[-1:]])
+    requests = [{"text": batch} for batch in batches]
+    return {"serving_default": Signature(endpoint(model), requests)}
 
 
 def _ids(text: tf.Tensor, pair_count: int) -> tuple[tf.Tensor, tf.Tensor]:

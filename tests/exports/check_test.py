@@ -71,8 +71,7 @@ class CheckTest(parameterized.TestCase):
     def test_answers_other_than_the_exported_models_are_found(self):
         shutil.copytree(self.good, self.directory)
         other = recall_model(keras.layers.LSTM(5), 6)
-        answer = recall.endpoint(other)
-        export.write_warmup(self.directory, "recall", answer, recall.example_texts(other))
+        export.write_warmup(self.directory, "recall", recall.signatures(other))
         self.assertRegex(self.lines(self.directory)["warm-up"], "FAIL .*but the exported model's")
 
     def test_weights_that_are_not_numbers_are_found(self):
@@ -96,7 +95,7 @@ class CheckTest(parameterized.TestCase):
     @parameterized.parameters(
         (tf.TensorSpec([], tf.string, name="text"), "text of serving_default has no batch"),
         (tf.TensorSpec([3], tf.string, name="text"), "text of serving_default has no batch"),
-        (tf.TensorSpec([None], tf.int32, name="text"), "text of serving_default is not of strings"),
+        (tf.TensorSpec([None], tf.bool, name="text"), "text of serving_default is not of strings"),
     )
     def test_inputs_that_the_server_cannot_batch_are_found(self, spec, message):
         save(lambda text: {"same": tf.identity(text)}, self.directory, spec)

@@ -81,6 +81,35 @@ class ExportTest(parameterized.TestCase):
         export.write(recall_model(LastStep(), 10), recall, self.folder / "1", "recall")
         self.assertIn("none in", check.check_xla(self.folder / "1"))
 
+    def test_every_signature_has_inputs_of_its_own_types(self):
+        model = small_model()
+
+        class Task:
+            """A text and numbers go in; a table outside of the model is used."""
+
+            @staticmethod
+            def signatures(model, run):
+                table = tf.lookup.StaticHashTable(
+                    tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0]), -1.0
+                )
+
+                def score(text, length, temperature):
+                    known = table.lookup(text)
+                    return {"score": known * tf.cast(length, tf.float32) / temperature}
+
+                requests = [{"temperature": [0.5, 1.0], "length": [3, 1], "text": ["a", "x"]}]
+                scored = export.Signature(score, requests, tracked=[table])
+                return recall.signatures(model) | {"score": scored}
+
+        export.write(model, Task, self.folder / "1", "recall")
+        with check.Servable(self.folder / "1") as servable:
+            outputs = servable.predict(
+                {"text": np.array([b"b"]), "length": np.array([2]), "temperature": np.array([4.0])},
+                "score",
+            )
+        np.testing.assert_array_equal(outputs["score"], [1.0])
+        self.assertTrue(check.check(self.folder / "1"))
+
     @parameterized.parameters("4", "04")
     def test_a_version_that_exists_is_refused(self, name):
         (self.export_dir / name).mkdir(parents=True)
@@ -106,15 +135,15 @@ class ExportTest(parameterized.TestCase):
 
     def test_an_export_that_fails_midway_leaves_nothing(self):
         class Midway:
-            """The text form of recall, without examples for the warm-up."""
-
-            endpoint = staticmethod(recall.endpoint)
+            """The text form of recall, whose requests fail in the warm-up."""
 
             @staticmethod
-            def example_texts(model):
-                raise ValueError("no examples")
+            def signatures(model, run):
+                (signature,) = recall.signatures(model).values()
+                requests = [*signature.requests, {"text": [], "other": ["no such input"]}]
+                return {"serving_default": signature._replace(requests=requests)}
 
-        with self.assertRaisesRegex(ValueError, "no examples"):
+        with self.assertRaisesRegex(KeyError, "other"):
             export.export(small_model(), Midway, self.export_dir)
         self.assertEqual(list(self.export_dir.iterdir()), [])
 
