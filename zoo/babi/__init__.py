@@ -1,0 +1,1 @@
+"""Question answering on bAbI (RUM, task C)."""
