@@ -1,0 +1,243 @@
+"""Articles with summaries as people have them on disk: tables, pairs of files, folders.
+
+Every reader yields `Article`s, whose text is read only by the process that needs it. A line or a
+file that cannot be read becomes an article whose `read` says so, with file:line; whoever prepares
+a corpus counts it.
+"""
+
+import csv
+import functools
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from datasets import tokenization
+
+SPLITS = ("train", "validation", "test")
+TABLES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
+
+# Raw text, or sentences that are tokenized already.
+Text = str | list[str]
+
+
+class Article(NamedTuple):
+    """An article before it is read.
+
+    Args:
+        split: "train", "validation" or "test" as the source says, or None.
+        id: name of the article.
+        where: file or file:line, for messages.
+        read: returns the document and the summary; raises `ValueError` that says why it cannot.
+    """
+
+    split: str | None
+    id: str
+    where: str
+    read: Callable[[], tuple[Text, Text]]
+
+
+def split_of(name: str) -> str | None:
+    """The split that a file's name states, as `train-00000-of-00002.parquet` or `val.source` do."""
+    found = re.search(r"(?:^|\.)(train|validation|valid|val|dev|test)(?=[-._]|$)", name)
+    if not found:
+        return None
+    return {"valid": "validation", "val": "validation", "dev": "validation"}.get(found[1], found[1])
+
+
+def sentences(text: Text) -> list[str]:
+    """Returns sentences of lowercase tokens, of raw text or of tokenized sentences."""
+    if isinstance(text, str):
+        return tokenization.sentences(text)
+    lines = (" ".join(tokenization.lower(line).split()) for line in text)
+    return [tokenization.end_sentence(line) for line in lines if line]
+
+
+def open_text(path: pathlib.Path) -> io.TextIOBase:
+    """Opens a UTF-8 file, packed by gzip or not."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8", newline="\n")
+
+
+def read_text(path: pathlib.Path) -> str:
+    """Reads a UTF-8 file.
+
+    Raises:
+        ValueError: if it is missing, a folder, or no UTF-8.
+    """
+    try:
+        with open_text(path) as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {_reason(error)}") from error
+
+
+def tables(path: pathlib.Path) -> list[pathlib.Path]:
+    """The tables of a folder in alphabetical order, or the one that a path names."""
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.name.endswith(TABLES))
+
+
+def from_table(
+    path: pathlib.Path, columns: Mapping[str, Sequence[str]], tokenized: bool = False
+) -> Iterator[Article]:
+    """Reads JSON lines, a JSON list, CSV or parquet (`pip install pyarrow`).
+
+    Args:
+        path: the file; names that end in .gz are unpacked.
+        columns: the names under which "document", "summary" and "id" may stand. A row without an
+            id is named after file and line.
+        tokenized: whether texts are tokens already, sentences in lines or found by their full
+            stops.
+
+    Raises:
+        ValueError: if the format is unknown, or parquet without pyarrow.
+    """
+    split = split_of(path.name)
+    for line, row in _rows(path):
+        where = f"{path}:{line}"
+        if isinstance(row, str):
+            yield Article(split, f"{path.name}:{line}", where, functools.partial(fail, row))
+            continue
+        found = {
+            name: next((row[key] for key in names if row.get(key) is not None), None)
+            for name, names in columns.items()
+        }
+        name = str(found["id"]) if found.get("id") is not None else f"{path.name}:{line}"
+        texts = (found["document"], found["summary"])
+        if not all(isinstance(text, str | list) for text in texts):
+            reason = (
+                f"expected texts under {' and '.join('/'.join(columns[c]) for c in COLUMNS)}, "
+                f"found the columns {', '.join(map(str, row))}"
+            )
+            yield Article(split, name, where, functools.partial(fail, reason))
+            continue
+        yield Article(split, name, where, functools.partial(given, *texts, tokenized=tokenized))
+
+
+COLUMNS = ("document", "summary")
+
+
+def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -> Iterator[Article]:
+    """Reads two files with an article a line: `train.document` and `train.summary`.
+
+    Raises:
+        ValueError: if one has more lines than the other.
+    """
+    split = split_of(document.name)
+    with open_text(document) as documents, open_text(summary) as summaries:
+        numbered = enumerate(zip(documents, summaries, strict=True), start=1)
+        while True:
+            try:
+                line, (text, short) = next(numbered)
+            except StopIteration:
+                return
+            except ValueError as error:
+                raise ValueError(
+                    f"{document} and {summary} must have one article a line, the same in both, "
+                    f"but: {error}."
+                ) from error
+            read = functools.partial(given, text.strip(), short.strip(), tokenized=tokenized)
+            yield Article(split, f"{document.name}:{line}", f"{document}:{line}", read)
+
+
+def from_folders(
+    documents: pathlib.Path, summaries: pathlib.Path, suffixes: tuple[str, str], ids: list[str]
+) -> Iterator[Article]:
+    """Reads a folder of documents and one of summaries, a tokenized sentence a line."""
+    for name in ids or sorted(file.stem for file in documents.glob(f"*{suffixes[0]}")):
+        paths = (documents / f"{name}{suffixes[0]}", summaries / f"{name}{suffixes[1]}")
+        yield Article(None, name, str(paths[0]), functools.partial(_two_files, *paths))
+
+
+def given(document: Text, summary: Text, tokenized: bool = False) -> tuple[Text, Text]:
+    """The `read` of an article that is here already."""
+    if tokenized:
+        return tuple(
+            tokenization.split_tokenized(text) if isinstance(text, str) else text
+            for text in (document, summary)
+        )
+    return document, summary
+
+
+def fail(reason: str) -> tuple[Text, Text]:
+    """The `read` of an article that cannot be read."""
+    raise ValueError(reason)
+
+
+def _two_files(document: pathlib.Path, summary: pathlib.Path) -> tuple[Text, Text]:
+    return read_text(document).split("\n"), read_text(summary).split("\n")
+
+
+def _rows(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
+    """Yields the line and the row, or why there is none."""
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".parquet"):
+        yield from _parquet(path)
+    elif name.endswith(".jsonl"):
+        yield from _json_lines(path)
+    elif name.endswith(".json"):
+        yield from _json(path)
+    elif name.endswith(".csv"):
+        csv.field_size_limit(2**31 - 1)
+        with open_text(path) as file:
+            reader = csv.DictReader(file)
+            for row in reader:
+                yield reader.line_num, row
+    else:
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(TABLES)}.")
+
+
+def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        for line, text in enumerate(file, start=1):
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text)
+            except ValueError as error:  # No JSON, or no UTF-8.
+                yield line, f"expected a line of JSON, but: {error}"
+                continue
+            yield line, row if isinstance(row, dict) else "expected a JSON object"
+
+
+def _json(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
+    """Reads a list of objects, or JSON lines under the name .json, as Hugging Face writes them."""
+    if "\n{" in read_text(path)[:1_000_000].lstrip()[1:]:
+        yield from _json_lines(path)
+        return
+    try:
+        rows = json.loads(read_text(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected a JSON list of objects, but: {error}") from error
+    if not isinstance(rows, list):
+        rows = rows.get("data", [rows])
+    for place, row in enumerate(rows, start=1):
+        yield place, row if isinstance(row, dict) else "expected a JSON object"
+
+
+def _parquet(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: reading parquet takes pyarrow (pip install pyarrow); or export the data set "
+            "as JSON lines."
+        ) from error
+    row = 0
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1000):
+        for values in batch.to_pylist():
+            row += 1
+            yield row, values
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return os.strerror(error.errno) if error.errno else str(error)
+    return f"expected UTF-8, but: {error}"

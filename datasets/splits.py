@@ -1,0 +1,124 @@
+"""Which split an article belongs to, and whether splits have their published sizes."""
+
+import hashlib
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from datasets import articles
+from datasets.articles import SPLITS, Article
+
+
+class Place(NamedTuple):
+    """Where an article goes.
+
+    Args:
+        split: "train", "validation", "test", or None for an article that is dropped.
+        note: why it is dropped, else "".
+    """
+
+    split: str | None
+    note: str = ""
+
+
+def assign(
+    found: Iterable[Article], split_ids: Mapping[str, str] | None = None, held_out: int = 0
+) -> list[Place]:
+    """Decides which split each article goes to.
+
+    Args:
+        found: the articles, in order; none of them is read.
+        split_ids: split of each id; an article that it lacks is dropped. None: as `found` says.
+        held_out: so many articles are kept from training, whatever split they are of: a first
+            half for validation, a second for test, chosen by a hash of their ids.
+
+    Returns:
+        The place of each article.
+
+    Raises:
+        ValueError: if articles have no split, or there are too few to hold some out.
+    """
+    places: list[Place] = []
+    ids: list[str] = []
+    seen: set[str] = set()
+    for article in found:
+        split = "train" if held_out else article.split
+        if split_ids and not held_out:
+            split = split_ids.get(article.id)
+        if article.id in seen:
+            places.append(Place(None, "an article with this id came before"))
+        elif split is None and split_ids:
+            places.append(Place(None, "id is not in the list of splits"))
+        elif split is None:
+            raise ValueError(
+                f"{article.where}: nothing says which split this is of. Name files after splits "
+                "(train.jsonl), give --split_ids=FILE, or choose some with --held_out=NUMBER."
+            )
+        else:
+            places.append(Place(split))
+        ids.append(article.id)
+        seen.add(article.id)
+    if held_out:
+        _hold_out(places, ids, held_out)
+    return places
+
+
+def _hold_out(places: list[Place], ids: list[str], held_out: int) -> None:
+    kept = [i for i, place in enumerate(places) if place.split]
+    if not 2 <= held_out < len(kept):
+        raise ValueError(
+            f"held_out must be at least 2 and below the {len(kept)} articles, got {held_out}."
+        )
+    # A hash of the id: the same articles are held out in whatever order they come.
+    kept.sort(key=lambda i: hashlib.sha256(ids[i].encode()).digest())
+    for rank, i in enumerate(kept[:held_out]):
+        places[i] = Place("validation" if rank < held_out // 2 else "test")
+
+
+def sizes(places: Iterable[Place]) -> dict[str, int]:
+    """Number of articles of each split."""
+    counts = Counter(place.split for place in places)
+    return {split: counts[split] for split in SPLITS}
+
+
+def unexpected_sizes(places: Iterable[Place], expected: Mapping[str, int]) -> str:
+    """Returns a sentence about sizes that are not the published ones, or ""."""
+    found = sizes(places)
+    if found == dict(expected):
+        return ""
+    return "The published splits have " + ", ".join(
+        f"{expected[split]:,} {split} (here {found[split]:,})" for split in SPLITS
+    )
+
+
+def dropped(found: Iterable[Article], places: Iterable[Place]) -> Iterator[tuple[str, str]]:
+    """Yields file:line and the reason of articles that have no split."""
+    for article, place in zip(found, places, strict=True):
+        if place.split is None:
+            yield article.where, place.note
+
+
+def read_ids(path: pathlib.Path) -> dict[str, str]:
+    """Reads the split of each id from JSON `{"train": [ids], "validation": ..., "test": ...}`.
+
+    Raises:
+        ValueError: if the file has another form, or an id is in two splits.
+    """
+    try:
+        lists = json.loads(articles.read_text(path))
+        lists = {articles.split_of(name): ids for name, ids in lists.items()}
+        pairs = [(str(name), split) for split, ids in lists.items() for name in ids]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected JSON with lists of ids under train, validation and test, but: "
+            f"{error}"
+        ) from error
+    split_ids = dict(pairs)
+    if None in lists or len(split_ids) < len(pairs):
+        raise ValueError(
+            f"{path}: expected the keys train, validation and test and each id once, found the "
+            f"keys {', '.join(map(str, lists))} and {len(pairs) - len(split_ids)} ids again."
+        )
+    return split_ids
