@@ -1,0 +1,1 @@
+"""Character-level language models of the Penn Treebank (RUM, task D)."""

@@ -1,0 +1,290 @@
+"""The character-level language model: embedding, recurrent layers, readout; its loss and metric."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="zoo.ptb")
+class CharacterModel(keras.Model):
+    """Predicts each character of a text from those before it.
+
+    The ids are embedded, or one-hot; recurrent layers read them one above the other; a readout of
+    the last one gives the logits of the character that follows:
+
+    ```
+    x_t = E[id_t]                                             (batch, embedding_units)
+    y_t = layer_n(... layer_1(drop(x_t)) ...)                 (batch, units of the last layer)
+    logits_t = drop(y_t) W + b                                (batch, symbols)
+    ```
+
+    In training, and in evaluation, a text is read in windows, and the states at the end of one are
+    where the next begins. They are variables of the model, two sets of them, so that evaluation
+    amid training leaves those of training alone; a window says which rows of theirs it continues.
+    Under a `tf.distribute` strategy a row is of one replica, and all replicas hold all rows.
+
+    Weights: `embedding` (symbols, embedding_units), those of the layers, and `readout`. The states
+    are no part of a saved model.
+
+    Args:
+        symbols: The characters that ids stand for.
+        layers: Recurrent layers (`keras.layers.RNN` or what is called alike) that return sequences
+            and states.
+        embedding_units: Size of the embedding; None: the input is one-hot.
+        dropout: Fraction of the units dropped, anew in each step, before each layer, if
+            `drop_inputs`, and before the readout.
+        drop_inputs: Whether inputs of layers are dropped; not if the layers do it themselves.
+        tie_embedding: Whether the readout's kernel is the transposed embedding.
+        training_rows: Rows that are trained on at once; None: windows cannot be continued.
+        evaluation_rows: The same for evaluation.
+        **kwargs: `name`, `dtype`, `trainable` of `keras.Model`.
+
+    Call arguments:
+        inputs: int32 (batch, time), ids of texts that start here. Or windows, a dictionary of
+            `ids`, int32 (batch, time); `row`, int32 (batch,): which row of the states each window
+            continues, each row being in one window; and `fresh`, bool (batch,): whether it starts
+            from zero instead.
+        training: Whether dropout and zoneout are random, and which states windows continue.
+
+    Returns:
+        Logits, (batch, time, symbols).
+
+    Raises:
+        ValueError: if a layer returns no sequences or states, or cannot have a tied readout.
+
+    Example:
+
+    >>> layer = keras.layers.LSTM(6, return_sequences=True, return_state=True)
+    >>> model = CharacterModel("abc", [layer], embedding_units=4)
+    >>> model(np.zeros((2, 5), "int32")).shape
+    TensorShape([2, 5, 3])
+    """
+
+    def __init__(
+        self,
+        symbols: str,
+        layers: Sequence[keras.layers.Layer],
+        embedding_units: int | None = 128,
+        dropout: float = 0.0,
+        drop_inputs: bool = True,
+        tie_embedding: bool = False,
+        training_rows: int | None = None,
+        evaluation_rows: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        for layer in layers:
+            if not (layer.return_sequences and layer.return_state):
+                raise ValueError(
+                    f"`layers` must return sequences and states, but {layer.name} does not: give "
+                    "it return_sequences=True and return_state=True."
+                )
+        self.symbols = symbols
+        self.recurrent_layers = list(layers)
+        self.embedding_units = embedding_units
+        self.drop_inputs = drop_inputs
+        self.tie_embedding = tie_embedding
+        self.training_rows = training_rows
+        self.evaluation_rows = evaluation_rows
+        self.dropout = keras.layers.Dropout(dropout)
+        self.embedding = None
+        if embedding_units:
+            self.embedding = keras.layers.Embedding(
+                len(symbols), embedding_units, embeddings_initializer="orthogonal"
+            )
+        self.readout = keras.layers.Dense(
+            len(symbols),
+            kernel_initializer="orthogonal",
+            bias_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
+            name="readout",
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        features = self.embedding_units or len(self.symbols)
+        if self.embedding:
+            self.embedding.build((None, None))
+        for layer in self.recurrent_layers:
+            layer.build((None, None, features))
+            features = layer.compute_output_shape((None, None, features))[0][-1]
+        if self.tie_embedding:
+            self._check_tied(features)
+            self.readout_bias = self.add_weight(shape=(len(self.symbols),), name="readout_bias")
+        else:
+            self.readout.build((None, None, features))
+        self.carried = {
+            True: self._carry(self.training_rows, "training"),
+            False: self._carry(self.evaluation_rows, "evaluation"),
+        }
+        self.built = True
+
+    def _check_tied(self, features):
+        if features != self.embedding_units:
+            raise ValueError(
+                f"`tie_embedding` asks for a last layer of `embedding_units`, "
+                f"{self.embedding_units}, but it returns {features}."
+            )
+
+    def _carry(self, rows, name):
+        """Makes the variables of the states of some rows."""
+        if rows is None:
+            return None
+        return [
+            self.add_weight(
+                shape=(rows, size),
+                initializer="zeros",
+                trainable=False,
+                autocast=False,
+                # A replica adds its rows, zeros for the others: the sum has all of them.
+                aggregation="sum",
+                name=f"{name}_state_{number}",
+            )
+            for number, size in enumerate(self.state_sizes())
+        ]
+
+    def state_sizes(self) -> list[int]:
+        """Returns the sizes of the states of all layers, one after the other."""
+        return [size for layer in self.recurrent_layers for size in _state_sizes(layer)]
+
+    def initial_states(self, batch_size: Any) -> list[Any]:
+        """Returns states of texts that start, zeros (batch_size, size) each."""
+        return [ops.zeros((batch_size, size), self.variable_dtype) for size in self.state_sizes()]
+
+    def call(self, inputs, training=False):
+        training = bool(training)
+        if not isinstance(inputs, dict):
+            return self.advance(inputs, self.initial_states(ops.shape(inputs)[0]), training)[0]
+        carried, row = self.carried[training], inputs["row"]
+        if carried is None:
+            name = "training_rows" if training else "evaluation_rows"
+            raise ValueError(f"Windows are continued by models made with {name}=their number.")
+        fresh = inputs["fresh"][:, None]
+        states = [ops.take(variable, row, axis=0) for variable in carried]
+        states = [ops.where(fresh, ops.zeros_like(state), state) for state in states]
+        logits, states = self.advance(inputs["ids"], states, training)
+        for variable, state in zip(carried, states, strict=True):
+            empty = ops.zeros(variable.shape, variable.dtype)
+            state = ops.stop_gradient(ops.cast(state, variable.dtype))
+            variable.assign(ops.scatter_update(empty, row[:, None], state))
+        return logits
+
+    def advance(
+        self, ids: Any, states: Sequence[Any], training: bool = False
+    ) -> tuple[Any, list[Any]]:
+        """Reads on from given states.
+
+        Args:
+            ids: int32 (batch, time).
+            states: The states before, as of `initial_states` or of the call before.
+            training: Whether dropout and zoneout are random.
+
+        Returns:
+            The logits, (batch, time, symbols), and the states after.
+        """
+        if self.embedding:
+            outputs = self.embedding(ids)
+        else:
+            outputs = ops.one_hot(ids, len(self.symbols), dtype=self.compute_dtype)
+        states, new_states = list(states), []
+        for layer in self.recurrent_layers:
+            if self.drop_inputs:
+                outputs = self.dropout(outputs, training=training)
+            count = len(_state_sizes(layer))
+            outputs, *layer_states = layer(
+                outputs, initial_state=states[:count], training=training
+            )
+            states = states[count:]
+            new_states += layer_states
+        outputs = self.dropout(outputs, training=training)
+        if self.tie_embedding:
+            kernel = ops.transpose(self.embedding.embeddings)
+            return ops.matmul(outputs, ops.cast(kernel, outputs.dtype)) + self.readout_bias, new_states
+        return self.readout(outputs), new_states
+
+    # The states of a run are no part of the model, and no other weights are the model's own.
+
+    def save_own_variables(self, store):
+        if self.tie_embedding:
+            store["readout_bias"] = ops.convert_to_numpy(self.readout_bias)
+
+    def load_own_variables(self, store):
+        if self.tie_embedding:
+            self.readout_bias.assign(store["readout_bias"])
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "symbols": self.symbols,
+            "layers": [serialize(layer) for layer in self.recurrent_layers],
+            "embedding_units": self.embedding_units,
+            "dropout": self.dropout.rate,
+            "drop_inputs": self.drop_inputs,
+            "tie_embedding": self.tie_embedding,
+            "training_rows": self.training_rows,
+            "evaluation_rows": self.evaluation_rows,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        layers = [keras.saving.deserialize_keras_object(layer) for layer in config["layers"]]
+        return cls(**{**config, "layers": layers})
+
+
+def _state_sizes(layer):
+    return keras.tree.flatten(getattr(layer, "cell", layer).state_size)
+
+
+@keras.saving.register_keras_serializable(package="zoo.ptb")
+class SummedCrossentropy(keras.losses.Loss):
+    """The cross-entropy of a window in nats, summed over time; its mean over rows.
+
+    The papers clip the norm of the gradient of this sum, not of the mean over time. Targets below
+    zero do not count.
+
+    Example:
+
+    >>> loss = SummedCrossentropy()
+    >>> round(float(loss(np.array([[1, 0, -1]]), np.zeros((1, 3, 2)))), 4)  # 2 log 2
+    1.3863
+    """
+
+    def __init__(self, name: str = "summed_crossentropy", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+
+    def call(self, y_true, y_pred):
+        return ops.sum(_nats(y_true, y_pred)[0], axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="zoo.ptb")
+class BitsPerCharacter(keras.metrics.Mean):
+    """The mean cross-entropy of the targets that are not below zero, in bits.
+
+    Example:
+
+    >>> metric = BitsPerCharacter()
+    >>> metric.update_state(np.array([[1, 0, -1]]), np.zeros((1, 3, 2)))
+    >>> round(float(metric.result()), 4)
+    1.0
+    """
+
+    def __init__(self, name: str = "bits_per_character", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        nats, counts = _nats(y_true, y_pred)
+        return super().update_state(nats / math.log(2), sample_weight=counts)
+
+
+def _nats(targets, logits):
+    """Returns the cross-entropy of each target, and 1 for each that counts, 0 for the others."""
+    counts = targets >= 0
+    dtype = "float64" if keras.backend.standardize_dtype(logits.dtype) == "float64" else "float32"
+    nats = ops.sparse_categorical_crossentropy(
+        ops.where(counts, targets, 0), ops.cast(logits, dtype), from_logits=True
+    )
+    counts = ops.cast(counts, dtype)
+    return nats * counts, counts

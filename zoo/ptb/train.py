@@ -1,0 +1,149 @@
+"""Trains a character-level language model of the Penn Treebank; zoo/run.py: what it leaves behind.
+
+python -m zoo.ptb.train --flagfile=zoo/ptb/small_fs_rum_2.flags --data=FOLDER --workdir=runs/p
+"""
+
+import math
+import time
+
+import keras
+import numpy as np
+from absl import app, flags
+
+from datasets import ptb
+from zoo import run
+from zoo.ptb import layers
+from zoo.ptb.model import BitsPerCharacter, CharacterModel, SummedCrossentropy
+from zoo.ptb.windows import Windows, evaluation_windows, steps_per_pass
+
+FLAGS = flags.FLAGS
+
+
+class Throughput(keras.callbacks.Callback):
+    """Adds the characters that an epoch trained on in a second to the figures of the log.
+
+    The first step of each epoch, which may compile, and validation do not count. It must be the
+    first of the callbacks.
+    """
+
+    def __init__(self, characters: int):
+        super().__init__()
+        self._characters = characters
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._steps = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not self._steps:
+            self._start = time.monotonic()
+        self._steps += 1
+        self._stop = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        seconds = self._stop - self._start
+        # 0 where a run went on with the last step of an epoch.
+        rate = (self._steps - 1) * self._characters / seconds if seconds else 0.0
+        logs["characters_per_second"] = rate
+
+
+def count_steps(characters: int) -> None:
+    """Sets --steps from --epochs, passes over the text, and --max_steps."""
+    passes = steps_per_pass(characters, FLAGS.batch_size, FLAGS.window)
+    if not FLAGS["steps_per_epoch"].present:
+        FLAGS.steps_per_epoch = passes
+    if FLAGS.epochs:
+        FLAGS.steps = FLAGS.epochs * passes
+    if FLAGS.max_steps:
+        FLAGS.steps = min(FLAGS.steps, FLAGS.max_steps)
+    # A run is known by its steps; it may go on for more epochs.
+    FLAGS.epochs = FLAGS.max_steps = None
+
+
+def learning_rate(passes: int) -> float | keras.optimizers.schedules.LearningRateSchedule:
+    """Returns the learning rate that steps down at epochs, passes over the text of `passes`."""
+    rates = [float(rate) for rate in FLAGS.learning_rates]
+    epochs = [float(epoch) for epoch in FLAGS.learning_rate_epochs]
+    if len(rates) == 1:
+        return rates[0]
+    # The rate of step b, counted from 0, is the last that holds up to the boundary b.
+    boundaries = [round(epoch * passes) - 1 for epoch in epochs]
+    return keras.optimizers.schedules.PiecewiseConstantDecay(boundaries, rates)
+
+
+def compile_model(model: keras.Model, passes: int) -> None:
+    """Compiles with the loss of the papers, summed over time, and its gradient clipped."""
+    model.compile(
+        keras.optimizers.Adam(
+            learning_rate(passes), epsilon=1e-8, global_clipnorm=FLAGS.clip_norm
+        ),
+        loss=SummedCrossentropy(),
+        metrics=[BitsPerCharacter()],
+        jit_compile=run.jit_compile(),
+    )
+
+
+def test_figures(model: keras.Model, windows) -> dict:
+    """Returns the bits per character of the test split, every character counted."""
+    return {"bits_per_character": model.evaluate(windows, verbose=0, return_dict=True)["bits_per_character"]}
+
+
+def main(_) -> None:
+    """Trains, tests, and leaves a working folder."""
+    train, symbols = ptb.load(FLAGS.data, "train", form=FLAGS.form)
+    count_steps(len(train))
+    strategy = run.start()
+    windows = Windows(train, FLAGS.batch_size, FLAGS.window, FLAGS.steps, FLAGS.steps_per_epoch)
+    validation, test = (
+        evaluation_windows(
+            ptb.load(FLAGS.data, split, symbols, FLAGS.form)[0],
+            FLAGS.evaluation_rows,
+            FLAGS.window,
+            first=symbols.index("\n"),
+        )
+        for split in ("validation", "test")
+    )
+    with strategy.scope():
+        model = CharacterModel(
+            symbols,
+            layers.layers_from_flags(),
+            FLAGS.embedding_units or None,
+            FLAGS.dropout,
+            drop_inputs=FLAGS.model not in layers.FAST_SLOW,
+            training_rows=FLAGS.batch_size,
+            evaluation_rows=FLAGS.evaluation_rows,
+        )
+        compile_model(model, windows.steps_per_pass)
+    baseline = (f"{len(symbols)} kinds by chance", FLAGS.window * math.log(len(symbols)))
+    checkpoint, callbacks = run.callbacks(model, windows, baseline)
+    throughput = Throughput(FLAGS.batch_size * FLAGS.window)
+    for epoch, data in checkpoint.epochs():  # One a call: the first may begin in its middle.
+        model.fit(
+            data,
+            initial_epoch=epoch,
+            epochs=epoch + 1,
+            validation_data=validation,
+            callbacks=[throughput, *callbacks],
+            shuffle=False,
+            verbose=0,
+        )
+    run.finish(test_figures, (test,), baseline, checkpoint.seconds)
+
+
+if __name__ == "__main__":
+    layers.define_flags()
+    flags.DEFINE_string("data", "../shared/data/ptb", "Folder or archive; see datasets/ptb.py.")
+    flags.DEFINE_enum("form", "bytes", list(ptb.SIZES), "Reading of the data; see datasets/ptb.py.")
+    flags.DEFINE_integer("window", 150, "Characters of each row a step.", lower_bound=1)
+    flags.DEFINE_integer("epochs", None, "Passes over the text, instead of --steps.", 1)
+    flags.DEFINE_integer("max_steps", None, "Fewer steps than that.", lower_bound=1)
+    flags.DEFINE_integer(
+        "evaluation_rows", 20, "Parts of the text that are evaluated at once.", lower_bound=1
+    )
+    flags.DEFINE_list("learning_rates", ["2e-3"], "Of Adam, one after the other.")
+    flags.DEFINE_list("learning_rate_epochs", [], "Epochs after which the next one holds.")
+    flags.register_multi_flags_validator(
+        ["learning_rates", "learning_rate_epochs"],
+        lambda f: len(f["learning_rates"]) == len(f["learning_rate_epochs"]) + 1,
+        "must be one more than --learning_rate_epochs, which lie between them",
+    )
+    app.run(main)
