@@ -23,10 +23,8 @@ class GMemN2N(MemN2N):
     in place of `u^{k+1} = u^k + o^k`; under `tying="layerwise"`, `H u^k` is carried in place of
     `u^k`.
 
-    Args:
-        gates: `"hop"` for a gate of its own for each hop, or `"global"` for one that all share.
-        *args: Arguments of `MemN2N`.
-        **kwargs: Arguments of `MemN2N`.
+    Args: all those of `gmemn2n` by the same names, but `sentences` and `words`, which are those of
+    its input; and `seed`, of the random noise.
 
     Call arguments:
         inputs: As for `MemN2N`.
@@ -88,16 +86,30 @@ def gmemn2n(
     """Returns a GMemN2N over padded stories, with the paper's settings for a single task.
 
     Args:
-        vocabulary: ids of words, 0 for padding among them.
-        answers: the number of answers.
-        sentences: sentences of the longest story.
-        words: words of the longest sentence or question.
-
-    All others are arguments of `GMemN2N` and `MemN2N`.
+        vocabulary: number of words, whose ids are 1, 2, ...; 0 is padding.
+        answers: number of answers.
+        sentences: sentences of a story, with padding.
+        words: words of the longest sentence or question; nothing depends on it.
+        units: `d`, the size of all vectors.
+        hops: `K`.
+        memory: the most sentences that are remembered.
+        tying: "adjacent" or "layerwise".
+        gates: "hop" for a gate of its own for each hop, or "global" for one that all share.
+        position_encoding: whether the place of a word counts; if not, `l_j = 1`: a bag of words.
+        temporal_encoding: whether there is `T`.
+        linear_start: the training steps at the beginning in which `p_i = u^T m_i`, without the
+            softmax. Their count is saved with the weights.
+        random_noise: the part of empty memories, at most, that training puts between the
+            sentences: they hold nothing, but move `i` in `T(i)`.
+        tied_readout: whether `W` is the transpose of the last `C`: then the answers are the
+            words, answer `a` the word with id `a + 1`, and `answers` must equal `vocabulary`.
 
     Returns:
         A functional model from `story`, int32 (batch, sentences, words), and `question`, int32
         (batch, words), to logits (batch, answers).
+
+    Raises:
+        ValueError: for an argument outside of its range.
 
     Example:
 
@@ -117,5 +129,6 @@ def gmemn2n(
         linear_start=linear_start,
         random_noise=random_noise,
         tied_readout=tied_readout,
+        name="gmemn2n",
     )
-    return question_answering(network, sentences, words)
+    return question_answering(network, sentences)

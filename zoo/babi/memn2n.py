@@ -30,27 +30,12 @@ class MemN2N(keras.layers.Layer):
 
     Padding is never attended to. Of more than `memory` sentences the newest are remembered.
 
-    Args:
-        vocabulary: Positive integer, ids of words, 0 for padding among them.
-        answers: Positive integer, the width of the logits.
-        units: Positive integer, `d`, the size of all vectors.
-        hops: Positive integer, `K`.
-        memory: Positive integer, the most sentences that are remembered.
-        tying: `"adjacent"` or `"layerwise"`.
-        position_encoding: Whether the place of a word counts; if not, `l_j = 1`: a bag of words.
-        temporal_encoding: Whether there is `T`.
-        linear_start: Integer, the training steps at the beginning in which `p_i = u^T m_i`,
-            without the softmax. Their count is saved with the weights.
-        random_noise: Float, the part of empty memories, at most, that training puts between the
-            sentences: these carry nothing, but move `i` in `T(i)`.
-        tied_readout: Whether `W` is the transpose of the last `C`: then answers are ids of words,
-            and `answers` must equal `vocabulary`.
-        seed: Seed of the random noise.
-        **kwargs: Arguments of `keras.layers.Layer`.
+    Args: all those of `memn2n` by the same names, but `sentences` and `words`, which are those of
+    its input; and `seed`, of the random noise.
 
     Call arguments:
-        inputs: A pair of int tensors: the story `(batch, sentences, words)`, the question
-            `(batch, words)`; 0 is padding, anywhere.
+        inputs: A pair of int tensors: the story `(batch, sentences, words)`, the newest sentence
+            last, and the question `(batch, words)`; 0 is padding, anywhere.
         training: Whether there is random noise, and whether the step counts for `linear_start`.
 
     Raises:
@@ -91,7 +76,7 @@ class MemN2N(keras.layers.Layer):
             )
         if tied_readout and answers != vocabulary:
             raise ValueError(
-                "`tied_readout` takes answers for words: `answers` must equal `vocabulary`, "
+                "`tied_readout` makes words of answers: `answers` must equal `vocabulary`, "
                 f"received {answers} and {vocabulary}."
             )
         self.vocabulary, self.answers, self.units = vocabulary, answers, units
@@ -104,11 +89,11 @@ class MemN2N(keras.layers.Layer):
     def build(self, input_shape):
         # Under adjacent tying, hop k finds by matrix k - 1 and reads by matrix k.
         sets = self.hops + 1 if self.tying == "adjacent" else 2
-        self.embeddings = [self._matrix(f"embedding_{k}", self.vocabulary) for k in range(sets)]
+        self.embeddings = [self._matrix(f"embedding_{k}", self.vocabulary + 1) for k in range(sets)]
         if self.temporal_encoding:
             self.temporal = [self._matrix(f"temporal_{k}", self.memory) for k in range(sets)]
         if self.tying == "layerwise":
-            self.question_embedding = self._matrix("question_embedding", self.vocabulary)
+            self.question_embedding = self._matrix("question_embedding", self.vocabulary + 1)
             self.recurrent_kernel = self._matrix("recurrent_kernel", self.units)
         if not self.tied_readout:
             self.readout_kernel = self._matrix("readout_kernel", self.units, self.answers)
@@ -169,7 +154,10 @@ class MemN2N(keras.layers.Layer):
             found.append(p)
         if self.linear_start and training:
             self.steps.assign_add(1)
-        kernel = ops.transpose(self.embeddings[-1]) if self.tied_readout else self.readout_kernel
+        if self.tied_readout:
+            kernel = ops.transpose(self.embeddings[-1][1:])  # Answers are no padding.
+        else:
+            kernel = self.readout_kernel
         return ops.matmul(u, kernel), ops.stack(found, axis=1)
 
     def _encode(self, words, embedding):
@@ -250,16 +238,29 @@ def memn2n(
     """Returns a MemN2N over padded stories, with the paper's settings for a single task.
 
     Args:
-        vocabulary: ids of words, 0 for padding among them.
-        answers: the number of answers.
-        sentences: sentences of the longest story.
-        words: words of the longest sentence or question.
-
-    All others are arguments of `MemN2N`.
+        vocabulary: number of words, whose ids are 1, 2, ...; 0 is padding.
+        answers: number of answers.
+        sentences: sentences of a story, with padding.
+        words: words of the longest sentence or question; nothing depends on it.
+        units: `d`, the size of all vectors.
+        hops: `K`.
+        memory: the most sentences that are remembered.
+        tying: "adjacent" or "layerwise".
+        position_encoding: whether the place of a word counts; if not, `l_j = 1`: a bag of words.
+        temporal_encoding: whether there is `T`.
+        linear_start: the training steps at the beginning in which `p_i = u^T m_i`, without the
+            softmax. Their count is saved with the weights.
+        random_noise: the part of empty memories, at most, that training puts between the
+            sentences: they hold nothing, but move `i` in `T(i)`.
+        tied_readout: whether `W` is the transpose of the last `C`: then the answers are the
+            words, answer `a` the word with id `a + 1`, and `answers` must equal `vocabulary`.
 
     Returns:
         A functional model from `story`, int32 (batch, sentences, words), and `question`, int32
         (batch, words), to logits (batch, answers).
+
+    Raises:
+        ValueError: for an argument outside of its range.
 
     Example:
 
@@ -278,5 +279,6 @@ def memn2n(
         linear_start=linear_start,
         random_noise=random_noise,
         tied_readout=tied_readout,
+        name="memn2n",
     )
-    return question_answering(network, sentences, words)
+    return question_answering(network, sentences)

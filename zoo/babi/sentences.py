@@ -68,18 +68,17 @@ def attention(scores: Any, real: Any) -> Any:
     return exponentials / ops.where(total > 0, total, ops.ones_like(total))
 
 
-def question_answering(network: keras.Layer, sentences: int, words: int) -> keras.Model:
+def question_answering(network: keras.Layer, sentences: int) -> keras.Model:
     """Returns the functional model of a layer that answers a question about a story.
 
     Args:
         network: takes `[story, question]`, returns logits (batch, answers).
         sentences: sentences of the longest story.
-        words: words of the longest sentence or question.
 
     Returns:
-        A model from `story`, int32 (batch, sentences, words), and `question`, int32 (batch, words),
-        to the logits.
+        A model from `story`, int32 (batch, sentences, words), and `question`, int32 (batch, words
+        of the question), to the logits.
     """
-    story = keras.Input((sentences, words), dtype="int32", name="story")
-    question = keras.Input((words,), dtype="int32", name="question")
+    story = keras.Input((sentences, None), dtype="int32", name="story")
+    question = keras.Input((None,), dtype="int32", name="question")
     return keras.Model([story, question], network([story, question]), name=network.name)

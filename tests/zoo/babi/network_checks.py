@@ -8,14 +8,14 @@ import numpy as np
 
 from tests import backend
 
-VOCABULARY, ANSWERS, SENTENCES, WORDS, EXAMPLES = 9, 5, 4, 3, 3
+VOCABULARY, ANSWERS, SENTENCES, WORDS, EXAMPLES = 8, 5, 4, 3, 3
 
 
 def examples(seed=0):
     """Stories of 4, 2 and 1 sentences of 1 to 3 words, and their questions."""
     rng = np.random.default_rng(seed)
-    story = rng.integers(1, VOCABULARY, (EXAMPLES, SENTENCES, WORDS))
-    question = rng.integers(1, VOCABULARY, (EXAMPLES, WORDS))
+    story = rng.integers(1, VOCABULARY + 1, (EXAMPLES, SENTENCES, WORDS))
+    question = rng.integers(1, VOCABULARY + 1, (EXAMPLES, WORDS))
     story[1, 2:] = story[2, 1:] = 0
     story[0, 1, 2:] = story[1, 0, 1:] = question[2, 2:] = 0
     return story.astype("int32"), question.astype("int32")
