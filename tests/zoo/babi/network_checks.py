@@ -136,7 +136,5 @@ class NetworkChecks:
             keras.optimizers.Adam(0.01),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        data = list(examples()), np.array([1, 2, 0])
-        before = model.evaluate(*data, verbose=0)
-        model.fit(*data, epochs=20, batch_size=EXAMPLES, verbose=0)
-        self.assertLess(model.evaluate(*data, verbose=0), before)
+        losses = [model.train_on_batch(list(examples()), np.array([1, 2, 0])) for _ in range(15)]
+        self.assertLess(losses[-1], losses[0])
