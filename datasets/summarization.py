@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -161,7 +161,7 @@ def write_records(
     output: pathlib.Path,
     settings: Settings,
     processes: int,
-    topics: Callable[[str], np.ndarray] | None = None,
+    topics: Mapping[str, list[np.ndarray]] | None = None,
 ) -> None:
     """Writes records/ from text/; files that are there stay, unless topics are put in.
 
@@ -169,22 +169,39 @@ def write_records(
         output: folder of the corpus, with its vocabulary.
         settings: the settings of the corpus.
         processes: how many processes to work with.
-        topics: function of a split to p(topic | document), float32 (examples, topics), or None.
+        topics: p(topic | document) of each split, a matrix (articles, topics) a text file.
     """
     tasks = []
     for split in SPLITS:
-        vectors, row = topics(split) if topics else None, 0
-        for path in text_shards.files(output, split):
+        paths = text_shards.files(output, split)
+        parts = topics[split] if topics else [None] * len(paths)
+        for path, part in zip(paths, parts, strict=True):
             target = output / "records" / path.name.replace(".jsonl.gz", ".tfrecord")
-            part = None
-            if vectors is not None:
-                rows = json.loads((output / ".done" / f"{target.stem}.json").read_text())["kept"]
-                part, row = vectors[row : row + rows], row + rows
             tasks.append((path, target, settings, part))
     progress = parallel.Progress("records", len(tasks), "files")
     for fresh in parallel.ordered(_encode_shard, tasks, processes):
         progress.add(1, skipped=not fresh)
     progress.close()
+
+
+def add_topics(
+    output: pathlib.Path, topics: Mapping[str, list[np.ndarray]], processes: int
+) -> None:
+    """Writes the records of a prepared corpus anew, with topics, and mends its manifest.
+
+    Args:
+        output: folder of the corpus.
+        topics: p(topic | document) of each split, a matrix (articles, topics) a text file.
+        processes: how many processes to work with.
+    """
+    manifest = json.loads((output / "manifest.json").read_text())
+    names = [field.name for field in dataclasses.fields(Settings)]
+    settings = Settings(**{name: manifest["settings"][name] for name in names})
+    write_records(output, settings, processes, topics)
+    for split in manifest["splits"].values():
+        split["files"] = {name: sha256(output / name) for name in split["files"]}
+    manifest["topics"] = next(part.shape[1] for parts in topics.values() for part in parts)
+    write_json(output / "manifest.json", manifest)
 
 
 def _encode_shard(task) -> bool:

@@ -1,0 +1,303 @@
+"""Topics of articles: latent Dirichlet allocation over the lemmas of the training documents.
+
+    python -m datasets.topics train --data=data/xsum             512 topics, as in the paper
+    python -m datasets.topics infer --data=data/xsum             p(topic | document) of all splits
+    python -m datasets.topics show --data=data/xsum              top words, as the paper's Table 3
+
+`--data` is a folder that a corpus was prepared in. Its folder `topics` then holds
+
+    topics.npz, words.json        see `topic_model`
+    topics.json                   settings, sizes, documents a second, hashes
+    documents-SPLIT.npy           p(topic | document), float32 (examples, topics)
+
+and its records get the feature "topics_document". Documents are taken whole, not cut to the
+model's 400 tokens. Nothing is pickled; the authors' released model, which is, becomes these files
+by `python -m datasets.released_topics`.
+
+Training is gensim's `LdaMulticore` with the settings of the released code, one pass. It makes a
+step of learning every chunk * processes documents: a small corpus needs more passes and smaller
+chunks. Its worker processes race, so two trainings differ a little; with --processes=1 the seed
+decides.
+"""
+
+import json
+import logging
+import pathlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from absl import app, flags
+
+from datasets import lemmas, parallel, summarization, text_shards, topic_model, vocabulary
+from datasets.articles import SPLITS
+from datasets.text_shards import write_json
+
+load = topic_model.load
+load_word_topics = topic_model.load_word_topics
+
+
+class _Bags:
+    """Documents as gensim reads them, run through once a pass."""
+
+    def __init__(self, parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], passes: int):
+        self._parts = parts
+        self._size = sum(len(lengths) for _, _, lengths in parts)
+        self.progress = parallel.Progress("topics", passes * self._size, "documents")
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+        for ids, counts, lengths in self._parts:
+            end = np.cumsum(lengths)
+            for start, stop in zip(end - lengths, end, strict=True):
+                yield list(zip(ids[start:stop].tolist(), counts[start:stop].tolist(), strict=True))
+                self.progress.add(1)
+
+
+def count_words(data: pathlib.Path, processes: int) -> Counter:
+    """Counts the words of whole training documents.
+
+    Raises:
+        FileNotFoundError: if the folder holds no prepared training documents.
+    """
+    files = text_shards.files(data, "train")
+    if not files:
+        raise FileNotFoundError(
+            f"{data} has no training documents: prepare a corpus there first, for example with "
+            "python -m datasets.xsum prepare."
+        )
+    total: Counter = Counter()
+    for counts in parallel.ordered(_count, files, processes):
+        total.update(counts)
+    return total
+
+
+def _count(path: pathlib.Path) -> Counter:
+    counts: Counter = Counter()
+    for row in text_shards.read(path):
+        counts.update(text_shards.words(row["document"]))
+    return counts
+
+
+def _bags(task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    path, word_ids = task
+    ids, counts, lengths = [], [], []
+    for row in text_shards.read(path):
+        words = text_shards.words(row["document"])
+        known = [word_ids[word] for word in words if word in word_ids]
+        found, times = np.unique(np.array(known, np.int32), return_counts=True)
+        ids.append(found)
+        counts.append(times.astype(np.int32))
+        lengths.append(len(found))
+    empty = [np.zeros(0, np.int32)]
+    return np.concatenate(ids or empty), np.concatenate(counts or empty), np.array(lengths, int)
+
+
+def train(
+    data: pathlib.Path,
+    topics: int = 512,
+    passes: int = 1,
+    chunk: int = 2000,
+    iterations: int = 1000,
+    stop_words: Sequence[str] = (),
+    exceptions: str | None = None,
+    seed: int = 0,
+    processes: int = 2,
+) -> topic_model.Topics:
+    """Trains topics on the training documents of a prepared corpus and saves them.
+
+    Args:
+        data: folder of the corpus.
+        topics: number of topics.
+        passes: how often to go through the documents.
+        chunk: documents that a process works on between two exchanges.
+        iterations: largest number of steps of the inference of a document.
+        stop_words: words to leave out beside `lemmas.stop_words`.
+        exceptions: folder of WordNet's exception lists, for `lemmas.Lemmatizer`.
+        seed: seed of the first topics.
+        processes: worker processes of gensim.
+
+    Returns:
+        The topics, which are in `data`/topics as well.
+    """
+    from gensim.models import LdaModel, LdaMulticore
+
+    counts = count_words(data, processes)
+    stop = lemmas.stop_words() | frozenset(stop_words)
+    of_words = lemmas.lemma_of_words(counts, lemmas.Lemmatizer(counts, exceptions), stop)
+    names = list(dict.fromkeys(of_words.values()))
+    place = {name: i for i, name in enumerate(names)}
+    word_ids = {word: place[lemma] for word, lemma in of_words.items()}
+    tasks = [(path, word_ids) for path in text_shards.files(data, "train")]
+    bags = _Bags(list(parallel.ordered(_bags, tasks, processes)), passes)
+    settings = {
+        "corpus": bags,
+        "num_topics": topics,
+        "id2word": dict(enumerate(names)),
+        "passes": passes,
+        "chunksize": chunk,
+        "iterations": iterations,
+        "random_state": seed,
+        "eval_every": None,
+        "dtype": np.float64,
+    }
+    # gensim warns of few passes, which are the paper's setting.
+    logging.getLogger("gensim").setLevel(logging.ERROR)
+    # LdaModel is LdaMulticore in one process; its learning is the seed's alone.
+    one = processes == 1
+    lda = LdaModel(**settings) if one else LdaMulticore(**settings, workers=processes)
+    trained = topic_model.Topics.of(names, word_ids, lda.state.get_lambda(), lda.alpha)
+    rate = bags.progress.close()
+    described = {"topics": topics, "passes": passes, "chunk": chunk, "iterations": iterations}
+    described |= {"seed": seed, "processes": processes, "lemmas": len(names)}
+    described |= {"documents": len(bags), "documents_a_second": round(rate, 1)}
+    save(trained, data, described)
+    return trained
+
+
+def save(topics: topic_model.Topics, data: pathlib.Path, described: dict) -> None:
+    """Writes the folder `topics` of a corpus, with what `described` says of the training."""
+    directory = data / "topics"
+    topics.save(directory, vocabulary.read(data / "vocabulary.txt"))
+    files = {name: summarization.sha256(directory / name) for name in ("topics.npz", "words.json")}
+    write_json(directory / "topics.json", described | {"files": files})
+
+
+_topics = None
+
+
+def _infer_shard(task) -> tuple[np.ndarray, bool]:
+    """Infers the topics of a text file; every process loads the topics once."""
+    global _topics
+    data, path, target = task
+    if target.exists():
+        return np.load(target), False
+    if _topics is None or _topics[0] != data:
+        _topics = data, topic_model.load(data)
+    rows = [_topics[1].infer(text_shards.words(r["document"])) for r in text_shards.read(path)]
+    vectors = np.array(rows, np.float32).reshape(len(rows), len(_topics[1].alpha))
+    temporary = target.with_name(f".{target.name}")
+    np.save(temporary, vectors)
+    temporary.replace(target)
+    return vectors, True
+
+
+def infer(data: pathlib.Path, processes: int = 2) -> float:
+    """Infers the topics of all documents of a prepared corpus, and puts them into its records.
+
+    Args:
+        data: folder of the corpus, with trained topics.
+        processes: how many processes to work with.
+
+    Returns:
+        Documents a second of the inference.
+
+    Raises:
+        FileNotFoundError: if there are no topics.
+    """
+    described = json.loads((data / "topics" / "topics.json").read_text())
+    # What was inferred with other topics does not count.
+    parts = data / "topics" / f".{described['files']['topics.npz'][:16]}"
+    parts.mkdir(exist_ok=True)
+    manifest = json.loads((data / "manifest.json").read_text())
+    total = sum(split["kept"] for split in manifest["splits"].values())
+    progress = parallel.Progress("inference", total, "documents")
+    tasks = [
+        (data, path, parts / path.name.replace(".jsonl.gz", ".npy"))
+        for split in SPLITS
+        for path in text_shards.files(data, split)
+    ]
+    found: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
+    for task, (vectors, fresh) in zip(
+        tasks, parallel.ordered(_infer_shard, tasks, processes), strict=True
+    ):
+        found[task[1].name.split("-")[0]].append(vectors)
+        progress.add(len(vectors), skipped=not fresh)
+    rate = progress.close()
+    for split, vectors in found.items():
+        if vectors:
+            temporary = data / "topics" / f".documents-{split}.npy"
+            np.save(temporary, np.concatenate(vectors))
+            temporary.replace(data / "topics" / f"documents-{split}.npy")
+    summarization.add_topics(data, found, processes)
+    write_json(data / "topics" / "topics.json", described | {"inferred_a_second": round(rate, 1)})
+    return rate
+
+
+def show(topics: topic_model.Topics, count: int, words: int, text: str | None = None) -> str:
+    """Returns the top words of topics, one topic a line.
+
+    Args:
+        topics: the topics.
+        count: how many topics: the likeliest, of `text` or of the training documents.
+        words: how many words of each.
+        text: raw text of an article, or None.
+    """
+    from datasets import tokenization
+
+    if text is None:
+        share = topics.topic_words.sum(axis=1) / topics.topic_words.sum()
+    else:
+        share = topics.infer(tokenization.tokens(text))
+    top = topics.top_words(words)
+    chosen = np.argsort(-share, kind="stable")[:count]
+    return "\n".join(f"T{topic:<4}{share[topic]:6.1%}  {', '.join(top[topic])}" for topic in chosen)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Runs one of the commands train, infer and show."""
+    FLAGS = flags.FLAGS
+    data = pathlib.Path(FLAGS.data or "")
+    if len(argv) != 2 or argv[1] not in ("train", "infer", "show") or not FLAGS.data:
+        sys.exit("Usage: python -m datasets.topics train|infer|show --data=FOLDER")
+    try:
+        if argv[1] == "train":
+            _train_command(data)
+        elif argv[1] == "infer":
+            rate = infer(data, FLAGS.processes)
+            print(f"{rate:,.0f} documents a second; records now hold topics_document.")
+        else:
+            text = FLAGS.article and pathlib.Path(FLAGS.article).read_text(encoding="utf-8")
+            print(show(load(data), FLAGS.count, FLAGS.words, text))
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(str(error))
+
+
+def _train_command(data: pathlib.Path) -> None:
+    FLAGS = flags.FLAGS
+    if (data / "topics" / "topics.json").exists() and not FLAGS.overwrite:
+        sys.exit(f"{data / 'topics'} holds topics already: --overwrite replaces them.")
+    extra = FLAGS.stop_words and pathlib.Path(FLAGS.stop_words).read_text(encoding="utf-8")
+    topics = train(
+        data,
+        FLAGS.topics,
+        FLAGS.passes,
+        FLAGS.chunk,
+        FLAGS.iterations,
+        (extra or "").split(),
+        FLAGS.exceptions,
+        FLAGS.seed,
+        FLAGS.processes,
+    )
+    print(show(topics, 7, 10))
+    print(f"Left in {data / 'topics'}: topics.npz, words.json, topics.json")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("data", None, "Folder of a prepared corpus. Required.")
+    flags.DEFINE_integer("topics", 512, "Number of topics.", lower_bound=2)
+    flags.DEFINE_integer("passes", 1, "How often to go through the documents.", lower_bound=1)
+    flags.DEFINE_integer("chunk", 2000, "Documents of a process between two exchanges.", 1)
+    flags.DEFINE_integer("iterations", 1000, "Largest number of steps of a document.", 1)
+    flags.DEFINE_string("stop_words", None, "File of more words to leave out, one a line.")
+    flags.DEFINE_string("exceptions", None, "Folder of WordNet's noun.exc and verb.exc.")
+    flags.DEFINE_integer("seed", 0, "Seed of the first topics.", lower_bound=0)
+    flags.DEFINE_integer("processes", 2, "Processes to work with.", lower_bound=1)
+    flags.DEFINE_bool("overwrite", False, "Train again where there are topics.")
+    flags.DEFINE_integer("count", 7, "Topics to show.", lower_bound=1)
+    flags.DEFINE_integer("words", 10, "Words to show of each.", lower_bound=1)
+    flags.DEFINE_string("article", None, "Text file: show the topics of this article.")
+    app.run(main)
