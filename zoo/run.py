@@ -15,6 +15,7 @@ Started again with the same working folder, a recipe goes on where it stopped.
 """
 
 import fcntl
+import functools
 import importlib.metadata
 import json
 import os
@@ -22,6 +23,7 @@ import pathlib
 import platform
 import sys
 import tempfile
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -82,7 +84,7 @@ def start() -> tf.distribute.Strategy:
     workdir = _workdir()
     run_flags.check(workdir / "run.flags", _command())
     metrics = workdir / "metrics.json"
-    if metrics.exists() and json.loads(metrics.read_text())["steps"] >= FLAGS.steps:
+    if finished():
         print(f"This run is finished: {metrics}. To go on, give it more --steps.")
         sys.exit(0)
     if not FLAGS["verbosity"].present:
@@ -95,6 +97,12 @@ def start() -> tf.distribute.Strategy:
         run_flags.write(workdir / "run.flags", _command())
         metrics.unlink(missing_ok=True)
     return strategy
+
+
+def finished() -> bool:
+    """Whether the run that the flags describe has been done, metrics and all."""
+    metrics = _workdir() / "metrics.json"
+    return metrics.exists() and json.loads(metrics.read_text())["steps"] >= FLAGS.steps
 
 
 def jit_compile() -> bool | str:
@@ -142,7 +150,9 @@ def callbacks(
     return checkpoint, [checkpoint_lib.StopOnNaN(checkpoint), *shown, best, checkpoint]
 
 
-def finish(test_figures, test: tuple, baseline: tuple[str, float], seconds: float) -> None:
+def finish(
+    test_figures, test: tuple, baseline: tuple[str, float], seconds: float, **facts: Any
+) -> None:
     """Writes metrics.json and figures/loss.png. The last call of a recipe.
 
     Args:
@@ -151,6 +161,7 @@ def finish(test_figures, test: tuple, baseline: tuple[str, float], seconds: floa
         test: the arrays of the test examples.
         baseline: as for `callbacks`.
         seconds: time spent on training.
+        **facts: further entries of metrics.json.
     """
     if not _is_chief():
         return
@@ -166,6 +177,7 @@ def finish(test_figures, test: tuple, baseline: tuple[str, float], seconds: floa
         "baseline": {baseline[0]: baseline[1]},
         "steps": FLAGS.steps,
         "seed": FLAGS.seed,
+        **facts,
         "wall_seconds": round(seconds, 1),
         "hardware": _hardware(),
         "versions": {
@@ -195,6 +207,7 @@ def _check_flags() -> None:
         )
 
 
+@functools.cache  # TensorFlow takes devices apart only once in a process.
 def _strategy() -> tf.distribute.Strategy:
     if FLAGS.strategy == "multi_worker":
         strategy = tf.distribute.MultiWorkerMirroredStrategy()

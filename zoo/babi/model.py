@@ -20,8 +20,7 @@ def _sentences(words, ids, pooling: str):
 
 
 def _sequence(story, question, embedding: keras.Layer, level: str, pooling: str):
-    """The steps to read (batch, time, features), and whether each is one of the story, of the
-    question, or padding (batch, time)."""
+    """The steps (batch, time, features); which are of the story, and of the question."""
     if level == "word":
         told, asked = story != 0, question != 0
         sequence = embedding(ops.concatenate([story, question], axis=1))

@@ -1,0 +1,214 @@
+"""Trains on bAbI, one model a task; see zoo/run.py for what a task leaves behind.
+
+    python -m zoo.babi.train --flagfile=zoo/babi/table2_rum_lambda1_sentence.flags \
+        --data=tasks_1-20_v1-2 --task=all --workdir=runs/babi
+
+With --task=all, the tasks are trained one after another, each in a folder of its own,
+WORKDIR/qa01 to WORKDIR/qa20, and WORKDIR/table.md and table.json hold their accuracies and the
+mean. Started again, finished tasks are skipped, and the one that was stopped goes on.
+"""
+
+import ast
+import json
+import math
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
+
+from datasets import babi
+from zoo import cells, multi_worker, progress, run
+from zoo.babi import table
+from zoo.babi.dmn_plus import dmn_plus
+from zoo.babi.entnet import entnet
+from zoo.babi.gmemn2n import gmemn2n
+from zoo.babi.memn2n import memn2n
+from zoo.babi.model import babi_model
+from zoo.babi.qrn import qrn
+from zoo.batches import Batches
+
+FLAGS = flags.FLAGS
+EVALUATION_BATCH = 250
+
+# Memory networks: functions of (vocabulary, answers, sentences, words, **--network_options).
+NETWORKS = {
+    "dmn_plus": dmn_plus,
+    "entnet": entnet,
+    "gmemn2n": gmemn2n,
+    "memn2n": memn2n,
+    "qrn": qrn,
+}
+MODELS = ("sentence", "word", *NETWORKS)
+
+
+class Stories(Batches):
+    """Batches of ((story, question), answer)."""
+
+    def epoch(self, epoch: int, first: int = 0) -> tf.data.Dataset:
+        """The batches of one epoch, as in `Batches`."""
+        batches = super().epoch(epoch, first)
+        return batches.map(lambda story, question, answer: ((story, question), answer))
+
+
+def load(task: int) -> tuple[babi.Task, str]:
+    """Loads a task as the flags say, and returns also the language that it came from."""
+    try:
+        return babi.load(FLAGS.data, task, FLAGS.language), FLAGS.language
+    except FileNotFoundError as missing:
+        stand_in = dict(pair.split(":") for pair in FLAGS.stand_in).get(str(task))
+        if stand_in is None:
+            raise
+        loaded = babi.load(FLAGS.data, task, stand_in)
+        print(f"{missing} Task {task} takes {stand_in} instead: {len(loaded.train)} questions.")
+        return loaded, stand_in
+
+
+def make_model(known: babi.Vocabulary) -> keras.Model:
+    """Returns the model that the flags choose, for a task with this vocabulary."""
+    sizes = (len(known.words), len(known.answers))
+    if FLAGS.model in NETWORKS:
+        pairs = (pair.split("=", 1) for pair in FLAGS.network_options)
+        options = {name: ast.literal_eval(value) for name, value in pairs}
+        words = max(known.sentence_words, known.question_words)
+        return NETWORKS[FLAGS.model](*sizes, known.sentences, words, **options)
+    layer = cells.layer_from_flags(return_sequences=FLAGS.attention)
+    return babi_model(
+        layer, *sizes, FLAGS.model, FLAGS.attention, FLAGS.embedding, pooling=FLAGS.pooling
+    )
+
+
+def test_figures(
+    model: keras.Model, story: np.ndarray, question: np.ndarray, answer: np.ndarray
+) -> dict[str, float]:
+    """Returns the part of questions answered rightly, and the mean cross-entropy."""
+    logits = model.predict([story, question], batch_size=EVALUATION_BATCH, verbose=0)
+    known = answer >= 0  # An answer that training did not have cannot be given.
+    loss = keras.losses.sparse_categorical_crossentropy(
+        answer[known], logits[known], from_logits=True
+    )
+    return {"accuracy": np.mean(logits.argmax(-1) == answer), "loss": np.mean(loss)}
+
+
+def baseline(answers: np.ndarray) -> tuple[str, float]:
+    """Returns the loss of a model that knows no more than how frequent each answer is."""
+    parts = [count / len(answers) for count in Counter(answers.tolist()).values()]
+    return "answers by frequency", -sum(part * math.log(part) for part in parts)
+
+
+def is_over(workdir: Path) -> bool:
+    """Whether validation has not improved for --patience epochs, or nothing is left to improve."""
+    rows = progress.read_log(workdir / "log.csv")
+    losses = [row["val_loss"] for row in rows]
+    if not rows:
+        return False
+    since = len(losses) - 1 - losses.index(min(losses))
+    return since >= FLAGS.patience or rows[-1]["val_accuracy"] >= FLAGS.enough
+
+
+def write_vocabulary(workdir: Path, known: babi.Vocabulary) -> None:
+    """Writes what an export and `zoo.babi.evaluate` need beside best.keras."""
+    level = "word" if FLAGS.model == "word" else "sentence"
+    text = json.dumps({"level": level, **known._asdict()}, indent=1) + "\n"
+    (workdir / ".vocabulary.json").write_text(text)
+    os.replace(workdir / ".vocabulary.json", workdir / "vocabulary.json")
+
+
+def optimizer() -> keras.optimizers.Optimizer:
+    """Returns the optimizer that the flags choose."""
+    constructor = {"adam": keras.optimizers.Adam, "adagrad": keras.optimizers.Adagrad}
+    return constructor[FLAGS.optimizer](FLAGS.learning_rate, global_clipnorm=FLAGS.clip_norm)
+
+
+def train(task: int) -> None:
+    """Trains and tests one task in the working folder of the flags."""
+    strategy = run.start()
+    workdir = Path(FLAGS.workdir)
+    questions, language = load(task)
+    known = babi.vocabulary(questions.train + questions.validation, FLAGS.sentences)
+    level = "word" if FLAGS.model == "word" else "sentence"
+    training, validation, test = (babi.arrays(split, known, level) for split in questions)
+    write_vocabulary(workdir, known)
+    with strategy.scope():
+        model = make_model(known)
+        model.compile(
+            optimizer(),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+            jit_compile=run.jit_compile(),
+        )
+    batches = Stories(training, FLAGS.batch_size, FLAGS.steps, FLAGS.steps_per_epoch, FLAGS.seed)
+    expected = baseline(training[2])
+    checkpoint, callbacks = run.callbacks(model, batches, expected)
+    fit = multi_worker.fit if FLAGS.strategy == "multi_worker" else keras.Model.fit
+    for epoch, dataset in checkpoint.epochs():
+        if is_over(workdir):
+            break
+        fit(
+            model,
+            dataset,
+            initial_epoch=epoch,
+            epochs=epoch + 1,
+            validation_data=(validation[:2], validation[2]),
+            validation_batch_size=EVALUATION_BATCH,
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=0,
+        )
+    facts = {"task": task, "language": language, "steps_taken": checkpoint.step}
+    run.finish(test_figures, test, expected, checkpoint.seconds, **facts)
+
+
+def main(_) -> None:
+    """Trains the tasks that the flags name."""
+    try:
+        if FLAGS.task != "all":
+            return train(int(FLAGS.task))
+        if not FLAGS.workdir:
+            sys.exit("Say where the runs are to live: --workdir=FOLDER.")
+        row = FLAGS.workdir
+        for task in babi.TASKS:
+            load(task)  # Better now than after hours: are all the files there, and well-formed?
+        for task in babi.TASKS:
+            FLAGS.task, FLAGS.workdir = str(task), str(table.folder(row, task))
+            if run.finished():
+                continue
+            print(f"Task {task}: {table.NAMES[task - 1]}", flush=True)
+            train(task)
+            table.write(row, FLAGS.paper)
+            keras.utils.clear_session()
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"zoo.babi.train: {error}")
+    print(table.write(row, FLAGS.paper), f"Left in {row}: table.md, table.json, qa01 to qa20")
+
+
+def define_flags() -> None:
+    """Defines the flags of the recipe."""
+    cells.define_flags()
+    tasks = [str(task) for task in babi.TASKS]
+    flags.DEFINE_enum("task", "1", [*tasks, "all"], "The task, or all of them.")
+    flags.DEFINE_string("data", None, "The folder tasks_1-20_v1-2, or its archive.", required=True)
+    flags.DEFINE_string("language", "en-10k", "The folder in it: en, en-10k, hn-10k, ...")
+    flags.DEFINE_multi_string(
+        "stand_in", [], "TASK:LANGUAGE to take for a task whose files are missing in --language."
+    )
+    flags.DEFINE_enum("model", "sentence", MODELS, "A recurrent model's level, or the network.")
+    flags.DEFINE_multi_string("network_options", [], "Of a memory network: hops=3, units=20, ...")
+    flags.DEFINE_bool("attention", False, "Whether the recurrent model attends to the story.")
+    flags.DEFINE_enum("pooling", "mean", ["mean", "sum"], "What makes a sentence of its words.")
+    flags.DEFINE_integer("embedding", 64, "Width of a word's embedding.", lower_bound=1)
+    flags.DEFINE_integer("sentences", None, "Sentences to keep of a story, the newest.", 1)
+    flags.DEFINE_enum("optimizer", "adam", ["adam", "adagrad"], "The optimizer.")
+    flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0.0)
+    flags.DEFINE_integer("patience", 10, "Epochs without improvement that end a task.", 1)
+    flags.DEFINE_float("enough", 1.0, "Validation accuracy that ends a task.")
+    flags.DEFINE_float("paper", None, "The paper's mean accuracy, for the table.")
+
+
+if __name__ == "__main__":
+    define_flags()
+    app.run(main)
