@@ -13,6 +13,7 @@ Porter; `rouge155`, the one of ROUGE-1.5.5 with `-m`, as in both papers: WordNet
 """
 
 import concurrent.futures
+import functools
 import gzip
 import json
 import multiprocessing
@@ -33,8 +34,7 @@ MODES = ("plain", "porter", "rouge155")
 MEASURES = ("rouge1", "rouge2", "rouge3", "rougeL", "rougeLsum")
 # A form of two files has the lemma of the later: so `better` is `good`, not `well`.
 EXCEPTION_FILES = ("noun.exc", "adv.exc", "verb.exc", "adj.exc")
-# Starting a process takes as long as scoring some hundred pairs.
-PAIRS_WORTH_A_PROCESS = 1000
+PAIRS_WORTH_A_PROCESS = 1000  # To start one takes as long as to score some hundred pairs.
 
 
 def read_exceptions(folder: str | os.PathLike) -> dict[str, str]:
@@ -120,8 +120,9 @@ class _RememberingTokenizer(tokenizers.Tokenizer):
         return [self._stems[word] for word in words]
 
 
+@functools.cache
 def tokenizer(mode: str, exceptions: str | os.PathLike | None = None) -> tokenizers.Tokenizer:
-    """Makes the tokenizer of a mode.
+    """Returns the tokenizer of a mode, one for all calls: it remembers stems.
 
     Args:
         mode: "plain", "porter" or "rouge155".
@@ -236,8 +237,7 @@ def means(
     Raises:
         ValueError: If there are no pairs.
     """
-    pairs = len(scored)
-    if not pairs:
+    if not (pairs := len(scored)):
         raise ValueError("There are no pairs to average: scored has shape (0, measures, 3).")
     mean = 100 * scored.mean(axis=0)
     generator = np.random.default_rng(seed)
@@ -279,8 +279,7 @@ def main(_) -> None:
             f"{measure:10}{row['precision']:8.3f}{row['recall']:8.3f}{row['f']:8.3f}"
             f"   {row['low']:.3f} to {row['high']:.3f}"
         )
-    seconds = time.monotonic() - start
-    print(f"{len(scored)} pairs, mode {FLAGS.mode}, in {seconds:.1f} s")
+    print(f"{len(scored)} pairs, mode {FLAGS.mode}, in {time.monotonic() - start:.1f} s")
     # Scripts other than the Latin one have no words for ROUGE: a score of 0 would mislead.
     wordless = sum(not re.search("[A-Za-z0-9]", text) for text in references + candidates)
     if wordless:
