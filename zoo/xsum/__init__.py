@@ -1,0 +1,1 @@
+"""Extreme summarization (Topic-ConvS2S, XSum)."""
