@@ -39,7 +39,7 @@ SIZES = {
 def load(
     directory: str | os.PathLike, split: str, symbols: str | None = None, form: str = "bytes"
 ) -> tuple[np.ndarray, str]:
-    """Returns a split as one long sequence of ids.
+    r"""Returns a split as one long sequence of ids.
 
     Args:
         directory: The folder, or the `.tgz` or `.tar.gz`, that holds the files.
@@ -61,10 +61,10 @@ def load(
     >>> import pathlib, tempfile
     >>> directory = pathlib.Path(tempfile.mkdtemp())
     >>> for name in ("train", "valid"):
-    ...     _ = (directory / f"ptb.{name}.txt").write_text(" no it was n't \\n")
+    ...     _ = (directory / f"ptb.{name}.txt").write_text(" no it was n't \n")
     >>> ids, symbols = load(directory, "validation")
     >>> "".join(symbols[i] for i in ids)
-    " no it was n't \\n"
+    " no it was n't \n"
     """
     if symbols is None:
         symbols = symbols_of(read(directory, "train", form))
@@ -143,7 +143,7 @@ def _find(directory: Path, split: str, form: str) -> tuple[str, bytes]:
 
 
 def _join(text: str, name: str) -> str:
-    """Joins characters that stand between spaces; each line ends with "\\n"."""
+    """Joins characters that stand between spaces, and lines by their ends."""
     lines = []
     # What follows the last end of line, in the published files a space, is no line.
     for number, line in enumerate(text.rstrip().split("\n"), 1):

@@ -24,10 +24,11 @@ class CharacterModel(keras.Model):
     In training, and in evaluation, a text is read in windows, and the states at the end of one are
     where the next begins. They are variables of the model, two sets of them, so that evaluation
     amid training leaves those of training alone; a window says which rows of theirs it continues.
-    Under a `tf.distribute` strategy a row is of one replica, and all replicas hold all rows.
+    Under a `tf.distribute` strategy a row is read by one replica, and all replicas hold all rows.
 
-    Weights: `embedding` (symbols, embedding_units), those of the layers, and `readout`. The states
-    are no part of a saved model.
+    Weights: `embedding` (symbols, embedding_units), those of the layers, and `readout`, or
+    `readout_bias` where the kernel is tied. Rows and their states are of a run, not of the model:
+    a model that was saved and loaded has none, and `continuing` gives it new ones.
 
     Args:
         symbols: The characters that ids stand for.
@@ -38,7 +39,7 @@ class CharacterModel(keras.Model):
             `drop_inputs`, and before the readout.
         drop_inputs: Whether inputs of layers are dropped; not if the layers do it themselves.
         tie_embedding: Whether the readout's kernel is the transposed embedding.
-        training_rows: Rows that are trained on at once; None: windows cannot be continued.
+        training_rows: How many rows of a text are trained on at once; None: none can be continued.
         evaluation_rows: The same for evaluation.
         **kwargs: `name`, `dtype`, `trainable` of `keras.Model`.
 
@@ -89,16 +90,20 @@ class CharacterModel(keras.Model):
         self.tie_embedding = tie_embedding
         self.training_rows = training_rows
         self.evaluation_rows = evaluation_rows
-        self.dropout = keras.layers.Dropout(dropout)
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.embedding = None
         if embedding_units:
             self.embedding = keras.layers.Embedding(
-                len(symbols), embedding_units, embeddings_initializer="orthogonal"
+                len(symbols),
+                embedding_units,
+                embeddings_initializer="orthogonal",
+                dtype=self.dtype_policy,
             )
         self.readout = keras.layers.Dense(
             len(symbols),
             kernel_initializer="orthogonal",
             bias_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
+            dtype=self.dtype_policy,
             name="readout",
         )
         self.build()
@@ -153,6 +158,23 @@ class CharacterModel(keras.Model):
         """Returns states of texts that start, zeros (batch_size, size) each."""
         return [ops.zeros((batch_size, size), self.variable_dtype) for size in self.state_sizes()]
 
+    def continuing(
+        self, training_rows: int | None = None, evaluation_rows: int | None = None
+    ) -> "CharacterModel":
+        """Returns a copy with the same weights that continues windows of so many rows."""
+        rows = {"training_rows": training_rows, "evaluation_rows": evaluation_rows}
+        copy = self.from_config({**self.get_config(), **rows})
+        parts = zip(copy._parts(), self._parts(), strict=True)
+        for ours, theirs in ((o, t) for part in parts for o, t in zip(*part, strict=True)):
+            ours.assign(theirs)
+        return copy
+
+    def _parts(self):
+        """Returns the weights but those of states, in lists."""
+        layers = [self.embedding, *self.recurrent_layers, self.readout]
+        own = [self.readout_bias] if self.tie_embedding else []
+        return [own, *(layer.weights for layer in layers if layer)]
+
     def call(self, inputs, training=False):
         training = bool(training)
         if not isinstance(inputs, dict):
@@ -160,7 +182,7 @@ class CharacterModel(keras.Model):
         carried, row = self.carried[training], inputs["row"]
         if carried is None:
             name = "training_rows" if training else "evaluation_rows"
-            raise ValueError(f"Windows are continued by models made with {name}=their number.")
+            raise ValueError(f"To continue windows, make the model with {name}, or .continuing().")
         fresh = inputs["fresh"][:, None]
         states = [ops.take(variable, row, axis=0) for variable in carried]
         states = [ops.where(fresh, ops.zeros_like(state), state) for state in states]
@@ -193,15 +215,14 @@ class CharacterModel(keras.Model):
             if self.drop_inputs:
                 outputs = self.dropout(outputs, training=training)
             count = len(_state_sizes(layer))
-            outputs, *layer_states = layer(
-                outputs, initial_state=states[:count], training=training
-            )
+            outputs, *layer_states = layer(outputs, initial_state=states[:count], training=training)
             states = states[count:]
             new_states += layer_states
         outputs = self.dropout(outputs, training=training)
         if self.tie_embedding:
-            kernel = ops.transpose(self.embedding.embeddings)
-            return ops.matmul(outputs, ops.cast(kernel, outputs.dtype)) + self.readout_bias, new_states
+            kernel = ops.cast(ops.transpose(self.embedding.embeddings), outputs.dtype)
+            bias = ops.cast(self.readout_bias, outputs.dtype)
+            return ops.matmul(outputs, kernel) + bias, new_states
         return self.readout(outputs), new_states
 
     # The states of a run are no part of the model, and no other weights are the model's own.
@@ -224,8 +245,6 @@ class CharacterModel(keras.Model):
             "dropout": self.dropout.rate,
             "drop_inputs": self.drop_inputs,
             "tie_embedding": self.tie_embedding,
-            "training_rows": self.training_rows,
-            "evaluation_rows": self.evaluation_rows,
         }
 
     @classmethod

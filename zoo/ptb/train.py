@@ -4,10 +4,12 @@ python -m zoo.ptb.train --flagfile=zoo/ptb/small_fs_rum_2.flags --data=FOLDER --
 """
 
 import math
+import os
+import sys
 import time
 
 import keras
-import numpy as np
+import tensorflow as tf
 from absl import app, flags
 
 from datasets import ptb
@@ -46,6 +48,22 @@ class Throughput(keras.callbacks.Callback):
         logs["characters_per_second"] = rate
 
 
+def texts() -> tuple:
+    """Returns the characters that ids stand for, and the ids of the three splits.
+
+    Raises:
+        SystemExit: if the data is not where --data says, or is no such data.
+    """
+    symbols, ids = None, []
+    try:
+        for split in ptb.SPLITS:
+            of_split, symbols = ptb.load(FLAGS.data, split, symbols, FLAGS.form)
+            ids.append(of_split)
+    except (OSError, ValueError) as error:
+        sys.exit(f"--data={FLAGS.data}: {error}")
+    return symbols, *ids
+
+
 def count_steps(characters: int) -> None:
     """Sets --steps from --epochs, passes over the text, and --max_steps."""
     passes = steps_per_pass(characters, FLAGS.batch_size, FLAGS.window)
@@ -60,7 +78,7 @@ def count_steps(characters: int) -> None:
 
 
 def learning_rate(passes: int) -> float | keras.optimizers.schedules.LearningRateSchedule:
-    """Returns the learning rate that steps down at epochs, passes over the text of `passes`."""
+    """Returns the learning rate, which changes at epochs, each of `passes` steps."""
     rates = [float(rate) for rate in FLAGS.learning_rates]
     epochs = [float(epoch) for epoch in FLAGS.learning_rate_epochs]
     if len(rates) == 1:
@@ -70,49 +88,55 @@ def learning_rate(passes: int) -> float | keras.optimizers.schedules.LearningRat
     return keras.optimizers.schedules.PiecewiseConstantDecay(boundaries, rates)
 
 
-def compile_model(model: keras.Model, passes: int) -> None:
-    """Compiles with the loss of the papers, summed over time, and its gradient clipped."""
+def compiled_model(symbols: str, passes: int) -> CharacterModel:
+    """Returns the model that the flags describe.
+
+    Its loss is that of the papers, summed over time, whose gradient is clipped.
+
+    Args:
+        symbols: the characters that ids stand for.
+        passes: steps of a pass over the text.
+    """
+    model = CharacterModel(
+        symbols,
+        layers.layers_from_flags(),
+        FLAGS.embedding_units or None,
+        FLAGS.dropout,
+        drop_inputs=FLAGS.model not in layers.FAST_SLOW,
+        training_rows=FLAGS.batch_size,
+        evaluation_rows=FLAGS.evaluation_rows,
+    )
     model.compile(
-        keras.optimizers.Adam(
-            learning_rate(passes), epsilon=1e-8, global_clipnorm=FLAGS.clip_norm
-        ),
+        keras.optimizers.Adam(learning_rate(passes), epsilon=1e-8, global_clipnorm=FLAGS.clip_norm),
         loss=SummedCrossentropy(),
         metrics=[BitsPerCharacter()],
         jit_compile=run.jit_compile(),
     )
+    return model
 
 
-def test_figures(model: keras.Model, windows) -> dict:
+def test_figures(model: CharacterModel, windows: tf.data.Dataset) -> dict:
     """Returns the bits per character of the test split, every character counted."""
-    return {"bits_per_character": model.evaluate(windows, verbose=0, return_dict=True)["bits_per_character"]}
+    model = model.continuing(evaluation_rows=FLAGS.evaluation_rows)
+    model.compile(loss=SummedCrossentropy(), metrics=[BitsPerCharacter()])
+    figures = model.evaluate(windows, verbose=0, return_dict=True)
+    return {"bits_per_character": figures["bits_per_character"]}
 
 
 def main(_) -> None:
     """Trains, tests, and leaves a working folder."""
-    train, symbols = ptb.load(FLAGS.data, "train", form=FLAGS.form)
+    if FLAGS.strategy == "multi_worker":
+        sys.exit("This recipe carries states from step to step on one machine: --strategy=mirrored")
+    symbols, train, *evaluated = texts()
     count_steps(len(train))
     strategy = run.start()
     windows = Windows(train, FLAGS.batch_size, FLAGS.window, FLAGS.steps, FLAGS.steps_per_epoch)
     validation, test = (
-        evaluation_windows(
-            ptb.load(FLAGS.data, split, symbols, FLAGS.form)[0],
-            FLAGS.evaluation_rows,
-            FLAGS.window,
-            first=symbols.index("\n"),
-        )
-        for split in ("validation", "test")
+        evaluation_windows(ids, FLAGS.evaluation_rows, FLAGS.window, symbols.index("\n"))
+        for ids in evaluated
     )
     with strategy.scope():
-        model = CharacterModel(
-            symbols,
-            layers.layers_from_flags(),
-            FLAGS.embedding_units or None,
-            FLAGS.dropout,
-            drop_inputs=FLAGS.model not in layers.FAST_SLOW,
-            training_rows=FLAGS.batch_size,
-            evaluation_rows=FLAGS.evaluation_rows,
-        )
-        compile_model(model, windows.steps_per_pass)
+        model = compiled_model(symbols, windows.steps_per_pass)
     baseline = (f"{len(symbols)} kinds by chance", FLAGS.window * math.log(len(symbols)))
     checkpoint, callbacks = run.callbacks(model, windows, baseline)
     throughput = Throughput(FLAGS.batch_size * FLAGS.window)
@@ -131,7 +155,8 @@ def main(_) -> None:
 
 if __name__ == "__main__":
     layers.define_flags()
-    flags.DEFINE_string("data", "../shared/data/ptb", "Folder or archive; see datasets/ptb.py.")
+    folder = os.path.join(os.environ.get("RUM_KERAS_DATA", "data"), "ptb")
+    flags.DEFINE_string("data", folder, "Folder or archive of the text; see datasets/ptb.py.")
     flags.DEFINE_enum("form", "bytes", list(ptb.SIZES), "Reading of the data; see datasets/ptb.py.")
     flags.DEFINE_integer("window", 150, "Characters of each row a step.", lower_bound=1)
     flags.DEFINE_integer("epochs", None, "Passes over the text, instead of --steps.", 1)
@@ -146,4 +171,5 @@ if __name__ == "__main__":
         lambda f: len(f["learning_rates"]) == len(f["learning_rate_epochs"]) + 1,
         "must be one more than --learning_rate_epochs, which lie between them",
     )
+    flags.FLAGS.set_default("workdir", "runs/ptb")
     app.run(main)

@@ -128,7 +128,9 @@ def evaluation_windows(ids: np.ndarray, rows: int, window: int, first: int) -> t
         left = number * window
         cut = slice(left, left + window)
         targets_now = tf.ensure_shape(all_targets[:, cut], (rows, window))
-        return _inputs(tf.ensure_shape(all_inputs[:, cut], (rows, window)), number == 0), targets_now
+        return _inputs(
+            tf.ensure_shape(all_inputs[:, cut], (rows, window)), number == 0
+        ), targets_now
 
     with tf.device("CPU"):
         all_inputs, all_targets = tf.constant(inputs), tf.constant(targets)
