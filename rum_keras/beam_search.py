@@ -108,45 +108,38 @@ def beam_search(
     _check(beam, max_length, min_length, length_penalty, blocked_ngram)
     start_tokens = ops.cast(start_tokens, "int32")
     batch, length = ops.shape(start_tokens)[0], max_length + 1
-    padding = end_id if pad_id is None else pad_id
-    finished = _nothing(batch, beam, length, padding)
-    live = finished._replace(
-        scores=ops.where(ops.arange(beam) == 0, ops.zeros_like(finished.scores), finished.scores)
-    )
-    state = keras.tree.map_structure(lambda value: _repeat(value, beam), state)
+    finished = _nothing(batch, beam, length, end_id if pad_id is None else pad_id)
+    first = ops.where(ops.arange(beam) == 0, ops.zeros_like(finished.scores), finished.scores)
 
-    def unfinished(position, done, tokens, live, finished, state):
+    def unfinished(position, done, *_):
         return ops.logical_and(position <= max_length, ops.logical_not(ops.all(done)))
 
     def extend(position, done, tokens, live, finished, state):
         log_probabilities, new_state, alignments = _call(step, tokens, state, beam)
-        vocabulary = ops.arange(ops.shape(log_probabilities)[-1])
-        ends = vocabulary == end_id
-        allowed = ops.where(ends, position >= min_length, position < max_length)
-        if pad_id is not None and pad_id != end_id:
-            allowed = ops.logical_and(allowed, vocabulary != pad_id)
+        ids = ops.arange(ops.shape(log_probabilities)[-1])
+        allowed = ops.where(ids == end_id, position >= min_length, position < max_length)
+        if pad_id not in (None, end_id):
+            allowed = ops.logical_and(allowed, ids != pad_id)
         log_probabilities = ops.where(allowed, log_probabilities, -math.inf)
-        if blocked_ngram:
-            log_probabilities = log_probabilities + _blocked(
-                live.tokens, position, blocked_ngram, ops.shape(log_probabilities)[-1]
-            )
+        if 0 < blocked_ngram <= length:
+            log_probabilities += _blocked(live.tokens, position, blocked_ngram, ops.shape(ids)[0])
         candidates, parents, tokens = _candidates(live, log_probabilities, alignments, position)
-        finished = _finish(finished, candidates, tokens == end_id, done, length_penalty, stop_early)
-        live_scores = ops.where(tokens == end_id, -math.inf, candidates.scores)
-        scores, best = ops.top_k(live_scores, beam)
+        ends = tokens == end_id
+        finished = _finish(finished, candidates, ends, done, length_penalty, stop_early)
+        scores, best = ops.top_k(ops.where(ends, -math.inf, candidates.scores), beam)
         live = _take(candidates, best)._replace(scores=scores)
         tokens, parents = (ops.take_along_axis(value, best, axis=1) for value in (tokens, parents))
-        state = _reorder(new_state, state, parents)
         done = _done(finished, scores, length**length_penalty, stop_early)
+        state = _reorder(new_state, state, parents)
         return position + 1, done, ops.reshape(tokens, (-1,)), live, finished, state
 
     start = (
-        ops.convert_to_tensor(0, "int32"),
+        ops.zeros((), "int32"),
         ops.zeros((batch,), "bool"),
         ops.repeat(start_tokens, beam, axis=0),
-        live,
+        finished._replace(scores=first),
         finished,
-        state,
+        keras.tree.map_structure(lambda value: _repeat(value, beam), state),
     )
     finished = ops.while_loop(unfinished, extend, start)[4]
     return _take(finished, ops.top_k(finished.scores, beam)[1])
@@ -207,8 +200,6 @@ def _call(step, tokens, state, beam):
 def _blocked(tokens, position, n, vocabulary):
     """Returns -inf for tokens that would repeat an n-gram, else 0, (batch, beam, vocabulary)."""
     beam, length = tokens.shape[1:]
-    if n > length:
-        return 0.0
     grams = length - n + 1
     last = ops.arange(n - 1) + ops.maximum(position - n + 1, 0)
     suffix = ops.take(tokens, last, axis=2)

@@ -1,4 +1,4 @@
-"""Our cells against tensorflow-addons: its committed values, or those that `make addons` computed.
+"""Ours against tensorflow-addons: its committed values, or those that `make addons` computed.
 
 `make addons` sets RUM_KERAS_ADDONS to the folder of values that it has just recomputed.
 """
@@ -11,8 +11,10 @@ import keras
 import numpy as np
 from absl.testing import absltest, parameterized
 
+from rum_keras.beam_search import beam_search
 from rum_keras.layer_norm_lstm_cell import LayerNormLSTMCell
 from rum_keras.nas_cell import NASCell
+from rum_keras.weight_norm import WeightNormConv1D, WeightNormDense
 from tests import backend
 from tests.rum_keras.cell_checks import flat
 
@@ -23,8 +25,13 @@ CELLS = {
     "nas": lambda: NASCell(6, use_bias=True),
     "nas_projection": lambda: NASCell(6, projection=3),
 }
+LAYERS = {
+    "weight_norm_dense": lambda **start: WeightNormDense(6, **start),
+    "weight_norm_conv1d": lambda **start: WeightNormConv1D(6, 3, padding="causal", **start),
+}
 # Ours: theirs, where the names differ.
 THEIR_NAMES = {
+    "v": "kernel",
     "kernel_gain": "kernel_norm_gamma",
     "kernel_offset": "kernel_norm_beta",
     "recurrent_gain": "recurrent_norm_gamma",
@@ -74,7 +81,57 @@ class AddonsTest(parameterized.TestCase):
             scale = max(1, np.abs(want).max())
             np.testing.assert_allclose(one, want, rtol=0, atol=2e-5 * scale, err_msg=key)
 
-    @parameterized.parameters(*CELLS)
+    @parameterized.parameters(*LAYERS)
+    def test_layers_and_their_gradients_are_equal(self, name):
+        theirs = load(name, COMPUTED or GOLDEN)
+        layer = LAYERS[name](
+            kernel_initializer=lambda shape, dtype=None: keras.ops.convert_to_tensor(
+                theirs["initial_kernel"], dtype
+            )
+        )
+        layer.build(theirs["x"].shape)
+        np.testing.assert_allclose(layer.g, theirs["initial_g"], rtol=1e-6)
+        for weight in layer.weights:
+            weight.assign(theirs[their_name(weight)])
+        np.testing.assert_allclose(layer(theirs["x"]), theirs["y"], rtol=0, atol=1e-5)
+
+        def loss(x):
+            return keras.ops.sum(layer(x) * theirs["cotangent"])
+
+        _, gradients = backend.value_and_gradients(loss, theirs["x"])
+        _, weight_gradients = backend.weight_gradients(layer, lambda: loss(theirs["x"]))
+        keys = ["x", *(their_name(weight) for weight in layer.trainable_variables)]
+        for key, one in zip(keys, [*gradients, *weight_gradients.values()], strict=True):
+            want = theirs[f"gradient_{key}"]
+            scale = max(1, np.abs(want).max())
+            np.testing.assert_allclose(one, want, rtol=0, atol=1e-5 * scale, err_msg=key)
+
+    @parameterized.parameters(1, 40)
+    def test_beam_search_finds_the_same_where_both_are_exact(self, beam):
+        # Greedy, and a beam that holds all sequences: between, the two follow different rules.
+        theirs = load("beam_search", COMPUTED or GOLDEN)
+        table = theirs["table"]
+
+        def step(tokens, state):
+            position, code = state
+            code = (5 * code + 3 * tokens + 1) % table.shape[1]
+            rows = position * table.shape[1] + code
+            flat_table = table.reshape(-1, table.shape[2])
+            return keras.ops.take(flat_table, rows, axis=0), (position + 1, code)
+
+        ours = beam_search(
+            step,
+            (np.int32(0), np.arange(3, dtype="int32")),
+            np.zeros(3),
+            end_id=0,
+            beam=beam,
+            max_length=len(table) - 1,
+            length_penalty=0.0,
+        )
+        np.testing.assert_array_equal(ours.tokens, theirs[f"tokens{beam}"])
+        np.testing.assert_allclose(ours.scores, theirs[f"scores{beam}"], rtol=1e-5)
+
+    @parameterized.parameters(*CELLS, *LAYERS, "beam_search")
     @unittest.skipIf(COMPUTED is None, "computed by `make addons` only")
     def test_computed_values_are_the_committed_ones(self, name):
         computed, golden = load(name, COMPUTED), load(name, GOLDEN)
