@@ -109,18 +109,25 @@ def from_table(
             for name, names in columns.items()
         }
         name = str(found["id"]) if found.get("id") is not None else f"{path.name}:{line}"
-        texts = (found["document"], found["summary"])
-        if not all(isinstance(text, str | list) for text in texts):
+        texts = [_text(found[side], tokenized) for side in ("document", "summary")]
+        if None in texts:
+            names = (" or ".join(columns[side]) for side in ("document", "summary"))
             reason = (
-                f"expected texts under {' and '.join('/'.join(columns[c]) for c in COLUMNS)}, "
-                f"found the columns {', '.join(map(str, row))}"
+                f"expected texts in the columns {', and '.join(names)}; found the columns "
+                f"{', '.join(map(str, row))}"
             )
             yield Article(split, name, where, functools.partial(fail, reason))
             continue
         yield Article(split, name, where, functools.partial(given, *texts, tokenized=tokenized))
 
 
-COLUMNS = ("document", "summary")
+def _text(value, tokenized: bool) -> Text | None:
+    """A text of a table: a string, a list of paragraphs, or a list of sentences' tokens."""
+    if isinstance(value, list) and all(isinstance(line, list) for line in value):
+        return [" ".join(map(str, line)) for line in value]
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return value if tokenized else "\n".join(value)
+    return value if isinstance(value, str) else None
 
 
 def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -> Iterator[Article]:

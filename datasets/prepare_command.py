@@ -1,11 +1,12 @@
 """The flags and the closing words that the `prepare` commands of all corpora share."""
 
+import pathlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from absl import flags
 
-from datasets import summarization
+from datasets import splits, summarization
 
 FLAGS = flags.FLAGS
 
@@ -42,6 +43,32 @@ def define(settings: summarization.Settings) -> None:
         "examples_per_shard", settings.examples_per_shard, "Articles of an output file.", 1
     )
     flags.DEFINE_integer("processes", 2, "Processes to work with.", lower_bound=1)
+
+
+def existing(sources: Sequence[str]) -> list[pathlib.Path]:
+    """Returns paths.
+
+    Raises:
+        ValueError: if one is not there.
+    """
+    paths = [pathlib.Path(source) for source in sources]
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"{path}: there is no such file or folder.")
+    return paths
+
+
+def check_sizes(places: Iterable[splits.Place], expected: Mapping[str, int], partial: bool) -> None:
+    """Compares the sizes of splits with the published ones.
+
+    Raises:
+        ValueError: if they differ, unless it is meant to be `partial`, which is said.
+    """
+    unexpected = splits.unexpected_sizes(places, expected)
+    if unexpected and not partial:
+        raise ValueError(f"{unexpected}. If that is meant, add --allow_partial.")
+    if unexpected:
+        print(f"{unexpected}: figures will not compare with published ones.")
 
 
 def run(argv: Sequence[str], settings: summarization.Settings, prepare: Callable) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from datasets import articles
@@ -16,10 +16,14 @@ class Place(NamedTuple):
 
     Args:
         split: "train", "validation", "test", or None for an article that is dropped.
+        id: name of the article.
+        where: file or file:line of it.
         note: why it is dropped, else "".
     """
 
     split: str | None
+    id: str
+    where: str
     note: str = ""
 
 
@@ -41,40 +45,37 @@ def assign(
         ValueError: if articles have no split, or there are too few to hold some out.
     """
     places: list[Place] = []
-    ids: list[str] = []
     seen: set[str] = set()
     for article in found:
-        split = "train" if held_out else article.split
+        split, note = "train" if held_out else article.split, ""
         if split_ids and not held_out:
             split = split_ids.get(article.id)
+            note = "" if split else "id is not in the list of splits"
         if article.id in seen:
-            places.append(Place(None, "an article with this id came before"))
-        elif split is None and split_ids:
-            places.append(Place(None, "id is not in the list of splits"))
-        elif split is None:
+            split, note = None, "an article with this id came before"
+        elif split is None and not split_ids:
             raise ValueError(
                 f"{article.where}: nothing says which split this is of. Name files after splits "
                 "(train.jsonl), give --split_ids=FILE, or choose some with --held_out=NUMBER."
             )
-        else:
-            places.append(Place(split))
-        ids.append(article.id)
         seen.add(article.id)
+        places.append(Place(split, article.id, article.where, note))
     if held_out:
-        _hold_out(places, ids, held_out)
+        _hold_out(places, held_out)
     return places
 
 
-def _hold_out(places: list[Place], ids: list[str], held_out: int) -> None:
+def _hold_out(places: list[Place], held_out: int) -> None:
     kept = [i for i, place in enumerate(places) if place.split]
     if not 2 <= held_out < len(kept):
         raise ValueError(
             f"held_out must be at least 2 and below the {len(kept)} articles, got {held_out}."
         )
     # A hash of the id: the same articles are held out in whatever order they come.
-    kept.sort(key=lambda i: hashlib.sha256(ids[i].encode()).digest())
+    kept.sort(key=lambda i: hashlib.sha256(places[i].id.encode()).digest())
     for rank, i in enumerate(kept[:held_out]):
-        places[i] = Place("validation" if rank < held_out // 2 else "test")
+        split = "validation" if rank < held_out // 2 else "test"
+        places[i] = places[i]._replace(split=split)
 
 
 def sizes(places: Iterable[Place]) -> dict[str, int]:
@@ -91,13 +92,6 @@ def unexpected_sizes(places: Iterable[Place], expected: Mapping[str, int]) -> st
     return "The published splits have " + ", ".join(
         f"{expected[split]:,} {split} (here {found[split]:,})" for split in SPLITS
     )
-
-
-def dropped(found: Iterable[Article], places: Iterable[Place]) -> Iterator[tuple[str, str]]:
-    """Yields file:line and the reason of articles that have no split."""
-    for article, place in zip(found, places, strict=True):
-        if place.split is None:
-            yield article.where, place.note
 
 
 def read_ids(path: pathlib.Path) -> dict[str, str]:

@@ -40,6 +40,7 @@ class Settings:
         vocabulary: file to read in place of counting words: one written by `Vocabulary.write`, or
             lines of 'word count'.
         examples_per_shard: articles of a file.
+        form: what a corpus makes of its articles, where there is a choice.
     """
 
     vocabulary_size: int = 50_000
@@ -49,6 +50,7 @@ class Settings:
     specials: str = "xsum"
     vocabulary: str | None = None
     examples_per_shard: int = 2_000
+    form: str = ""
 
     def replaced(self, **fields) -> "Settings":
         """Returns settings of which some fields are others."""
@@ -84,19 +86,23 @@ def prepare(
     for folder in ("text", "records", ".done"):
         (output / folder).mkdir(parents=True, exist_ok=True)
     described = {**dataclasses.asdict(settings), "clean": clean and clean.__name__}
-    described["articles_sha256"] = _listing(source(), places)
+    described["articles_sha256"] = _listing(places)
     _check_same(output / ".done" / "settings.json", described)
 
     shards = text_shards.write(
         source(), places, output, settings.examples_per_shard, clean, processes
     )
-    dropped = [*splits.dropped(source(), places)]
+    dropped = [(place.where, place.note) for place in places if not place.split]
     dropped += [pair for shard in shards for pair in shard["dropped"]]
     lines = "".join(f"{where}: {reason}\n" for where, reason in dropped)
     (output / "dropped.txt").write_text(lines)
     size = _write_vocabulary(output, settings, processes)
     write_records(output, settings, processes)
     manifest = {"settings": described, "vocabulary": {"size": size}}
+    if (output / "manifest.json").exists():
+        # Records may hold topics by now.
+        before = json.loads((output / "manifest.json").read_text())
+        manifest |= {name: before[name] for name in ("topics",) if name in before}
     manifest["dropped_without_split"] = Counter(p.note for p in places if p.split is None)
     manifest["splits"] = {split: _described(output, split, shards) for split in SPLITS}
     manifest["vocabulary"]["sha256"] = sha256(output / "vocabulary.txt")
@@ -104,11 +110,11 @@ def prepare(
     return manifest
 
 
-def _listing(source: Iterator[Article], places: list[splits.Place]) -> str:
+def _listing(places: list[splits.Place]) -> str:
     """A hash of which articles there are and where they go."""
     listing = hashlib.sha256()
-    for article, place in zip(source, places, strict=True):
-        listing.update(f"{article.id}\t{place.split}\n".encode("utf-8", "replace"))
+    for place in places:
+        listing.update(f"{place.id}\t{place.split}\n".encode("utf-8", "replace"))
     return listing.hexdigest()
 
 

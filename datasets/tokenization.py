@@ -122,15 +122,23 @@ def end_sentence(line: str) -> str:
 
 
 def split_tokenized(text: str) -> list[str]:
-    """Splits a text that is tokenized already, by lines and by the full stops of sentences.
+    """Splits a text that is tokenized already into sentences.
+
+    They stand between <s> and </s>, which are marks and no words, or else end with a line or with
+    a full stop, question mark or exclamation mark.
 
     Example:
 
     >>> split_tokenized("she said : `` no . '' he left .")
     ["she said : `` no . ''", 'he left .']
+    >>> split_tokenized("<s> it rains . </s> <s> a . b . </s>")
+    ['it rains .', 'a . b .']
     """
-    ended = re.sub(r"((?: |^)[.?!](?: ''| '|(?i: -rrb-| -rsb-))*) +", "\\1\n", text)
-    return [line.strip() for line in ended.split("\n") if line.strip()]
+    found = re.findall("<s>(.*?)</s>", text, re.DOTALL)
+    if not found:
+        ended = re.sub(r"((?: |^)[.?!](?: ''| '|(?i: -rrb-| -rsb-))*) +", r"\1\n", text)
+        found = ended.split("\n")
+    return [line.strip() for line in found if line.strip()]
 
 
 def sentences(text: str) -> list[str]:

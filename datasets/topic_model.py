@@ -33,8 +33,8 @@ class Topics:
     Example:
 
     >>> topics = Topics.of(["rain", "vote"], {"rains": 0}, np.eye(2) + 0.1, np.full(2, 0.5))
-    >>> topics.infer(["it", "rains"]).round(2).tolist(), topics.prior.tolist()
-    ([0.74, 0.26], [0.5, 0.5])
+    >>> print(topics.infer(["it", "rains"]).round(2), topics.infer(["it"]))
+    [0.75 0.25] [0.5 0.5]
     """
 
     lemmas: list[str]

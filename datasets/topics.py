@@ -14,148 +14,33 @@ and its records get the feature "topics_document". Documents are taken whole, no
 model's 400 tokens. Nothing is pickled; the authors' released model, which is, becomes these files
 by `python -m datasets.released_topics`.
 
-Training is gensim's `LdaMulticore` with the settings of the released code, one pass. It makes a
-step of learning every chunk * processes documents: a small corpus needs more passes and smaller
-chunks. Its worker processes race, so two trainings differ a little; with --processes=1 the seed
-decides.
+Training has the settings of the released code; a small corpus needs more passes and smaller
+chunks: see `topic_training`.
 """
 
 import json
-import logging
 import pathlib
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from absl import app, flags
 
-from datasets import lemmas, parallel, summarization, text_shards, topic_model, vocabulary
+from datasets import (
+    parallel,
+    summarization,
+    text_shards,
+    tokenization,
+    topic_inference,
+    topic_model,
+    topic_training,
+    vocabulary,
+)
 from datasets.articles import SPLITS
 from datasets.text_shards import write_json
 
 load = topic_model.load
 load_word_topics = topic_model.load_word_topics
-
-
-class _Bags:
-    """Documents as gensim reads them, run through once a pass."""
-
-    def __init__(self, parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], passes: int):
-        self._parts = parts
-        self._size = sum(len(lengths) for _, _, lengths in parts)
-        self.progress = parallel.Progress("topics", passes * self._size, "documents")
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        for ids, counts, lengths in self._parts:
-            end = np.cumsum(lengths)
-            for start, stop in zip(end - lengths, end, strict=True):
-                yield list(zip(ids[start:stop].tolist(), counts[start:stop].tolist(), strict=True))
-                self.progress.add(1)
-
-
-def count_words(data: pathlib.Path, processes: int) -> Counter:
-    """Counts the words of whole training documents.
-
-    Raises:
-        FileNotFoundError: if the folder holds no prepared training documents.
-    """
-    files = text_shards.files(data, "train")
-    if not files:
-        raise FileNotFoundError(
-            f"{data} has no training documents: prepare a corpus there first, for example with "
-            "python -m datasets.xsum prepare."
-        )
-    total: Counter = Counter()
-    for counts in parallel.ordered(_count, files, processes):
-        total.update(counts)
-    return total
-
-
-def _count(path: pathlib.Path) -> Counter:
-    counts: Counter = Counter()
-    for row in text_shards.read(path):
-        counts.update(text_shards.words(row["document"]))
-    return counts
-
-
-def _bags(task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    path, word_ids = task
-    ids, counts, lengths = [], [], []
-    for row in text_shards.read(path):
-        words = text_shards.words(row["document"])
-        known = [word_ids[word] for word in words if word in word_ids]
-        found, times = np.unique(np.array(known, np.int32), return_counts=True)
-        ids.append(found)
-        counts.append(times.astype(np.int32))
-        lengths.append(len(found))
-    empty = [np.zeros(0, np.int32)]
-    return np.concatenate(ids or empty), np.concatenate(counts or empty), np.array(lengths, int)
-
-
-def train(
-    data: pathlib.Path,
-    topics: int = 512,
-    passes: int = 1,
-    chunk: int = 2000,
-    iterations: int = 1000,
-    stop_words: Sequence[str] = (),
-    exceptions: str | None = None,
-    seed: int = 0,
-    processes: int = 2,
-) -> topic_model.Topics:
-    """Trains topics on the training documents of a prepared corpus and saves them.
-
-    Args:
-        data: folder of the corpus.
-        topics: number of topics.
-        passes: how often to go through the documents.
-        chunk: documents that a process works on between two exchanges.
-        iterations: largest number of steps of the inference of a document.
-        stop_words: words to leave out beside `lemmas.stop_words`.
-        exceptions: folder of WordNet's exception lists, for `lemmas.Lemmatizer`.
-        seed: seed of the first topics.
-        processes: worker processes of gensim.
-
-    Returns:
-        The topics, which are in `data`/topics as well.
-    """
-    from gensim.models import LdaModel, LdaMulticore
-
-    counts = count_words(data, processes)
-    stop = lemmas.stop_words() | frozenset(stop_words)
-    of_words = lemmas.lemma_of_words(counts, lemmas.Lemmatizer(counts, exceptions), stop)
-    names = list(dict.fromkeys(of_words.values()))
-    place = {name: i for i, name in enumerate(names)}
-    word_ids = {word: place[lemma] for word, lemma in of_words.items()}
-    tasks = [(path, word_ids) for path in text_shards.files(data, "train")]
-    bags = _Bags(list(parallel.ordered(_bags, tasks, processes)), passes)
-    settings = {
-        "corpus": bags,
-        "num_topics": topics,
-        "id2word": dict(enumerate(names)),
-        "passes": passes,
-        "chunksize": chunk,
-        "iterations": iterations,
-        "random_state": seed,
-        "eval_every": None,
-        "dtype": np.float64,
-    }
-    # gensim warns of few passes, which are the paper's setting.
-    logging.getLogger("gensim").setLevel(logging.ERROR)
-    # LdaModel is LdaMulticore in one process; its learning is the seed's alone.
-    one = processes == 1
-    lda = LdaModel(**settings) if one else LdaMulticore(**settings, workers=processes)
-    trained = topic_model.Topics.of(names, word_ids, lda.state.get_lambda(), lda.alpha)
-    rate = bags.progress.close()
-    described = {"topics": topics, "passes": passes, "chunk": chunk, "iterations": iterations}
-    described |= {"seed": seed, "processes": processes, "lemmas": len(names)}
-    described |= {"documents": len(bags), "documents_a_second": round(rate, 1)}
-    save(trained, data, described)
-    return trained
 
 
 def save(topics: topic_model.Topics, data: pathlib.Path, described: dict) -> None:
@@ -200,7 +85,7 @@ def infer(data: pathlib.Path, processes: int = 2) -> float:
     """
     described = json.loads((data / "topics" / "topics.json").read_text())
     # What was inferred with other topics does not count.
-    parts = data / "topics" / f".{described['files']['topics.npz'][:16]}"
+    parts = data / "topics" / f".{described['files']['topics.npz'][:16]}-{topic_inference.STEPS}"
     parts.mkdir(exist_ok=True)
     manifest = json.loads((data / "manifest.json").read_text())
     total = sum(split["kept"] for split in manifest["splits"].values())
@@ -236,8 +121,6 @@ def show(topics: topic_model.Topics, count: int, words: int, text: str | None = 
         words: how many words of each.
         text: raw text of an article, or None.
     """
-    from datasets import tokenization
-
     if text is None:
         share = topics.topic_words.sum(axis=1) / topics.topic_words.sum()
     else:
@@ -271,7 +154,7 @@ def _train_command(data: pathlib.Path) -> None:
     if (data / "topics" / "topics.json").exists() and not FLAGS.overwrite:
         sys.exit(f"{data / 'topics'} holds topics already: --overwrite replaces them.")
     extra = FLAGS.stop_words and pathlib.Path(FLAGS.stop_words).read_text(encoding="utf-8")
-    topics = train(
+    topics, described = topic_training.train(
         data,
         FLAGS.topics,
         FLAGS.passes,
@@ -282,6 +165,7 @@ def _train_command(data: pathlib.Path) -> None:
         FLAGS.seed,
         FLAGS.processes,
     )
+    save(topics, data, described)
     print(show(topics, 7, 10))
     print(f"Left in {data / 'topics'}: topics.npz, words.json, topics.json")
 

@@ -171,21 +171,14 @@ def prepare(
         ValueError: if a source cannot be read, or a split has not its published size and neither
             `held_out` nor `allow_partial` says that this is meant.
     """
-    paths = [pathlib.Path(source) for source in sources]
-    for path in paths:
-        if not path.exists():
-            raise ValueError(f"{path}: there is no such file or folder.")
+    paths = prepare_command.existing(sources)
     by_id = None if held_out else _split_ids(paths, split_ids)
 
     def source() -> Iterator[Article]:
         return itertools.chain.from_iterable(read(path, tuple(by_id or ())) for path in paths)
 
     places = splits.assign(source(), by_id, held_out)
-    unexpected = splits.unexpected_sizes(places, SIZES)
-    if unexpected and not (held_out or allow_partial):
-        raise ValueError(f"{unexpected}. If that is meant, add --allow_partial.")
-    if unexpected:
-        print(f"{unexpected}: figures will not compare with the paper's.")
+    prepare_command.check_sizes(places, SIZES, bool(held_out or allow_partial))
     cleaner = clean if use_cleaner else None
     return summarization.prepare(source, places, output, settings, cleaner, processes)
 
