@@ -64,7 +64,7 @@ class ConvS2SDecoder(keras.Layer):
         each hop, shape `(batch, hops, target, source)`.
 
     Raises:
-        ValueError: for arguments that do not go together.
+        ValueError: For arguments that do not go together.
 
     Example:
 
@@ -214,9 +214,8 @@ class ConvS2SDecoder(keras.Layer):
         hidden = self.input_projection(embedded, kernel=kernels["input"])
         found = []
         for i, (hop, shortcut) in enumerate(zip(self.hops, self.shortcuts, strict=True)):
-            residual = hidden
-            if shortcut:
-                residual = shortcut(hidden, kernel=kernels["shortcuts"][i])
+            kernel = kernels["shortcuts"][i]
+            residual = shortcut(hidden, kernel=kernel) if shortcut else hidden
             hidden = convolve(i, hidden, kernels["blocks"][i])
             if hop:
                 hidden, attention = hop(hidden, embedded, *source, kernels=kernels["attention"][i])
@@ -228,8 +227,8 @@ class ConvS2SDecoder(keras.Layer):
             logits = self.logits_projection(hidden, kernel=kernels["logits"])
         else:
             logits = ops.matmul(hidden, kernels["logits"]) + self.logits_bias
-        half = self.compute_dtype in ("float16", "bfloat16")
-        return ops.cast(logits, "float32") if half else logits, found
+        precise = "float64" if self.compute_dtype == "float64" else "float32"
+        return ops.cast(logits, precise), found
 
     def start(
         self, keys: Any, values: Any, mask: Any, topics: Any = None
@@ -237,19 +236,18 @@ class ConvS2SDecoder(keras.Layer):
         """Returns what every step of a loop reads, and the state before the first step.
 
         Args:
-            keys: as when calling the layer, like the others.
+            keys: z, like the others as when calling the layer.
             values: v.
-            mask: which ids are source.
+            mask: Which ids are source.
             topics: t.
 
         Returns:
             The memory, for `step`, and the state, tensors whose first axis is the batch: their
             rows may be repeated (each one's copies side by side), picked and reordered.
         """
-        rows = ops.shape(keys)[0]
         sizes = [self.layers[0][0], *(filters for filters, _ in self.layers)]
         past = [
-            ops.zeros((rows, kernel_size - 1, size), self.compute_dtype)
+            ops.zeros((ops.shape(keys)[0], kernel_size - 1, size), self.compute_dtype)
             for size, (_, kernel_size) in zip(sizes[:-1], self.layers, strict=True)
         ]
         memory = {
@@ -257,7 +255,7 @@ class ConvS2SDecoder(keras.Layer):
             "topics": topics,
             "kernels": self.effective_kernels(),
         }
-        return memory, {"place": ops.zeros((rows,), "int32"), "past": past}
+        return memory, {"place": ops.zeros_like(mask[:, 0], "int32"), "past": past}
 
     def step(
         self, tokens: Any, state: dict[str, Any], memory: dict[str, Any]
