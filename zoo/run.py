@@ -207,16 +207,13 @@ def _check_flags() -> None:
         )
 
 
-@functools.cache  # TensorFlow takes devices apart only once in a process.
 def _strategy() -> tf.distribute.Strategy:
     if FLAGS.strategy == "multi_worker":
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     elif FLAGS.strategy == "mirrored" and FLAGS.logical_devices > 1:
-        devices = [tf.config.LogicalDeviceConfiguration()] * FLAGS.logical_devices
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0], devices
-        )
-        strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(len(devices))])
+        _split_cpu(FLAGS.logical_devices)
+        devices = [f"CPU:{i}" for i in range(FLAGS.logical_devices)]
+        strategy = tf.distribute.MirroredStrategy(devices)
     elif FLAGS.strategy == "mirrored":
         strategy = tf.distribute.MirroredStrategy()
     else:
@@ -225,6 +222,12 @@ def _strategy() -> tf.distribute.Strategy:
     if FLAGS.batch_size % replicas:
         sys.exit(f"--batch_size={FLAGS.batch_size} must be a multiple of the {replicas} replicas.")
     return strategy
+
+
+@functools.cache  # TensorFlow does it once in a process, and only before any device is used.
+def _split_cpu(parts: int) -> None:
+    devices = [tf.config.LogicalDeviceConfiguration()] * parts
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
 
 
 def _is_chief() -> bool:
