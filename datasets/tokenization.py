@@ -15,7 +15,7 @@ import sys
 
 # A character of the private use area that stands for a full stop that ends no sentence, a comma
 # in a number, and so on, between the rules that protect it and the one that restores it.
-_STOP, _COMMA, _COLON, _QUOTE, _AND = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"
+_STOP, _COMMA, _COLON, _QUOTE, _AND, _DOTS = map(chr, range(0xE000, 0xE006))
 
 # Titles and other words that a name or a number follows. No sentence ends after them.
 _TITLES = (
@@ -33,7 +33,7 @@ _BLANKS = (
 # (pattern, replacement) in order, in the common part of Python's and RE2's syntax: no look-around,
 # no \s or \w of one meaning here and another there (patterns are compiled with re.ASCII).
 RULES = (
-    ("[\ue000-\ue004]", " "),
+    ("[\ue000-\ue005]", " "),
     ("[\u2028\u2029\x85\r]", "\n"),
     (_BLANKS, " "),
     # Unicode's quotes, dashes and currencies, as CoreNLP's PTB escapes write them.
@@ -41,7 +41,7 @@ RULES = (
     ("''|[\u201c\u201d\u201e\u2033\u00ab\u00bb]", '"'),
     ("[\u2012-\u2015]", " -- "),
     ("--+", " -- "),
-    ("\u2026|\\.\\.\\.+", " ... "),
+    ("\u2026|\\.\\.\\.+", f" {_DOTS} "),
     ("\u00a3", " # "),
     ("[\u20ac\u00a4\u00a5]", " $ "),
     ("\u00a2", " cents "),
@@ -60,8 +60,9 @@ RULES = (
     ("\\b([A-Z])&([A-Z])\\b", f"\\1{_AND}\\2"),
     ("\\b([0-9]+\\.[0-9]+)([A-Za-z]+)", "\\1 \\2"),
     # A sentence ends at . ? ! with closing quotes or brackets, if what follows looks like a start.
-    ("(\\.\\.\\.) +([\"'(]?[A-Z])", "\\1\n\\2"),
-    ("([.?!][\"')]*) +([\"'(#$]? ?[A-Z0-9])", "\\1\n\\2"),
+    (f"({_DOTS}) +([\"'(]?[A-Z])", "\\1\n\\2"),
+    ("([?!][\"')]*) +", "\\1\n"),
+    ("(\\.[\"')]*) +([\"'(#$]? ?[A-Z0-9])", "\\1\n\\2"),
     # An opening quote stands at a start or after a blank, a bracket or a dash.
     ('(^|[\n ([{<-])"', "\\1 `` "),
     ('"', " '' "),
@@ -89,12 +90,13 @@ RULES = (
     (_COLON, ":"),
     (_QUOTE, "'"),
     (_AND, "&"),
+    (_DOTS, "..."),
     (" +", " "),
     (" ?\n[ \n]*", "\n"),
 )
 
 # The released code adds " ." to a line whose last character is none of these.
-_ENDS = "[.!?'`\")\u2019\u201d;]"
+_ENDS = ".!?'`\")\u2019\u201d;"
 
 
 @functools.cache
@@ -116,7 +118,7 @@ def end_sentence(line: str) -> str:
     ('rain is expected .', 'is it ?')
     """
     line = line.strip(" ")
-    if not line or re.search(f"(?:{_ENDS}|-r[rsc]b-)$", line):
+    if not line or line[-1] in _ENDS:
         return line
     return f"{line} ."
 
@@ -193,7 +195,7 @@ def tokens_in_graph(text, limit: int = 10_000, byte_limit: int = 1_000_000):
     # A line that has no end gets one: mark all ends, then take the mark off where one was.
     text = tf.strings.regex_replace(text, "\n", " .\n")
     text = tf.strings.regex_replace(text, "([^ \n])$", "\\1 .")
-    text = tf.strings.regex_replace(text, f"({_ENDS}|-r[rsc]b-) \\.(\n|$)", "\\1\\2")
+    text = tf.strings.regex_replace(text, f"([{_ENDS}]) \\.(\n|$)", "\\1\\2")
     words = tf.strings.split(tf.strings.regex_replace(text, "[ \n]+", " "), " ")
     words = tf.ragged.boolean_mask(words, words != "")
     return words[:, :limit]
