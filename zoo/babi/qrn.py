@@ -153,7 +153,9 @@ class QRN(keras.layers.Layer):
         return ops.matmul(q[:, -1], self.readout_kernel) + self.readout_bias
 
     def _encode(self, words):
-        return position_encoded_sum(ops.take(self.embedding, words, 0), ops.not_equal(words, 0))
+        vectors = ops.take(self.embedding, words, axis=0)
+        # QRN's position encoding is in the scale of MemN2N's paper, half of that of its code.
+        return 0.5 * position_encoded_sum(vectors, ops.not_equal(words, 0))
 
     def _layer(self, layer, x, q, real):
         """Returns what is asked at each sentence of the next layer, or, after the last, `h_t`."""

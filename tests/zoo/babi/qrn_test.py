@@ -30,8 +30,8 @@ def sigmoid(values):
 def expected_logits(weights, story, question, layers, reset, size, shared):
     """The logits of one example, by the paper's equations, step by step."""
     story = story[story.any(-1)]
-    x = [formula(weights["embedding"][ids[ids > 0]]) for ids in story]
-    q = [formula(weights["embedding"][question[question > 0]])] * len(x)
+    x = [formula(weights["embedding"][ids[ids > 0]]) / 2 for ids in story]
+    q = [formula(weights["embedding"][question[question > 0]]) / 2] * len(x)
     for layer in range(layers):
         k = 0 if shared else layer
 
