@@ -110,6 +110,7 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.set_model(model)
         self.step = 0
+        self._first = 0
         self._directory = directory
         self._batches = batches
         self._every = every
@@ -167,18 +168,20 @@ class Checkpoint(keras.callbacks.Callback):
         return f"{self._latest} is kept, and the best model so far."
 
     def on_epoch_begin(self, epoch, logs=None):
+        self._first = self.step
         if self.step % self._batches.steps_per_epoch:
             # `fit` has just cleared the metrics of an epoch that the checkpoint is in the midst of.
             self._checkpoint.restore(self._latest).assert_existing_objects_matched()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
+        # Not one more than before: `steps_per_execution` of `compile` may be more than one.
+        before, self.step = self.step, self._first + batch + 1
         if self.step == self._batches.steps or self.step % self._batches.steps_per_epoch == 0:
             return  # Left to the end of the epoch, when its row and best model are written too.
         # Not by `model.stop_training`: a signal may come between here and where `fit` looks at it,
         # and `fit` would then take the epoch as done.
         stop = self._agree(self._signal is not None)
-        if stop or self.step % self._every == 0:
+        if stop or self.step // self._every > before // self._every:
             self._save()
         if stop:
             self._exit()

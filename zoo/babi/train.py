@@ -34,6 +34,15 @@ from zoo.batches import Batches
 
 FLAGS = flags.FLAGS
 EVALUATION_BATCH = 250
+# What sizes are multiples of with --round_up.
+MULTIPLES = {
+    "words": 48,
+    "answers": 16,
+    "sentences": 10,
+    "sentence_words": 12,
+    "story_words": 40,
+    "question_words": 12,
+}
 
 # Memory networks: functions of (vocabulary, answers, sentences, words, **--network_options).
 NETWORKS = {
@@ -68,25 +77,80 @@ def load(task: int) -> tuple[babi.Task, str]:
         return loaded, stand_in
 
 
-def make_model(known: babi.Vocabulary) -> keras.Model:
-    """Returns the model that the flags choose, for a task with this vocabulary."""
-    sizes = (len(known.words), len(known.answers))
+def vocabulary(questions: babi.Task) -> babi.Vocabulary:
+    """Returns the vocabulary of a task, with the sizes of stories that the flags ask for."""
+    known = babi.vocabulary(questions.train + questions.validation, FLAGS.sentences)
+    sizes = {name: rounded(name, getattr(known, name)) for name in known._fields[2:]}
+    return known._replace(**sizes)
+
+
+def rounded(name: str, size: int) -> int:
+    """Returns `size`, rounded up if the flags ask for it."""
+    return -(-size // MULTIPLES[name]) * MULTIPLES[name] if FLAGS.round_up else size
+
+
+def make_model(words: int, answers: int, known: babi.Vocabulary) -> keras.Model:
+    """Returns the model that the flags choose, for stories of the sizes of `known`."""
     if FLAGS.model in NETWORKS:
         pairs = (pair.split("=", 1) for pair in FLAGS.network_options)
         options = {name: ast.literal_eval(value) for name, value in pairs}
-        words = max(known.sentence_words, known.question_words)
-        return NETWORKS[FLAGS.model](*sizes, known.sentences, words, **options)
+        width = max(known.sentence_words, known.question_words)
+        return NETWORKS[FLAGS.model](words, answers, known.sentences, width, **options)
     layer = cells.layer_from_flags(return_sequences=FLAGS.attention)
     return babi_model(
-        layer, *sizes, FLAGS.model, FLAGS.attention, FLAGS.embedding, pooling=FLAGS.pooling
+        layer,
+        words,
+        answers,
+        FLAGS.model,
+        FLAGS.attention,
+        FLAGS.embedding,
+        pooling=FLAGS.pooling,
     )
+
+
+class Models:
+    """The compiled models of this process: tasks of the same sizes share one, made anew for each.
+
+    Tracing and compiling a model takes longer than some tasks take to train.
+    """
+
+    def __init__(self):
+        self._models = {}
+
+    def get(self, strategy: tf.distribute.Strategy, known: babi.Vocabulary) -> keras.Model:
+        """Returns the compiled model for a task, with the weights that the seed gives."""
+        words = rounded("words", len(known.words))
+        answers = rounded("answers", len(known.answers))
+        key = (words, answers, *known[2:])
+        if key not in self._models:
+            with strategy.scope():
+                model = make_model(words, answers, known)
+                model.compile(
+                    optimizer(),
+                    loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                    metrics=["accuracy"],
+                    jit_compile=run.jit_compile(),
+                    steps_per_execution=FLAGS.steps_per_execution,
+                )
+                model.optimizer.build(model.trainable_variables)
+            variables = model.variables + model.optimizer.variables
+            self._models[key] = model, variables, [variable.numpy() for variable in variables]
+        model, variables, values = self._models[key]
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        return model
 
 
 def test_figures(
     model: keras.Model, story: np.ndarray, question: np.ndarray, answer: np.ndarray
 ) -> dict[str, float]:
     """Returns the part of questions answered rightly, and the mean cross-entropy."""
-    logits = model.predict([story, question], batch_size=EVALUATION_BATCH, verbose=0)
+    parts = []
+    for first in range(0, len(answer), EVALUATION_BATCH):
+        rows = slice(first, first + EVALUATION_BATCH)
+        # Not by `predict`, which would compile the model once more.
+        parts.append(keras.ops.convert_to_numpy(model([story[rows], question[rows]])))
+    logits = np.concatenate(parts)
     known = answer >= 0  # An answer that training did not have cannot be given.
     loss = keras.losses.sparse_categorical_crossentropy(
         answer[known], logits[known], from_logits=True
@@ -124,23 +188,16 @@ def optimizer() -> keras.optimizers.Optimizer:
     return constructor[FLAGS.optimizer](FLAGS.learning_rate, global_clipnorm=FLAGS.clip_norm)
 
 
-def train(task: int) -> None:
+def train(task: int, models: Models) -> None:
     """Trains and tests one task in the working folder of the flags."""
     strategy = run.start()
     workdir = Path(FLAGS.workdir)
     questions, language = load(task)
-    known = babi.vocabulary(questions.train + questions.validation, FLAGS.sentences)
+    known = vocabulary(questions)
     level = "word" if FLAGS.model == "word" else "sentence"
     training, validation, test = (babi.arrays(split, known, level) for split in questions)
     write_vocabulary(workdir, known)
-    with strategy.scope():
-        model = make_model(known)
-        model.compile(
-            optimizer(),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-            jit_compile=run.jit_compile(),
-        )
+    model = models.get(strategy, known)
     batches = Stories(training, FLAGS.batch_size, FLAGS.steps, FLAGS.steps_per_epoch, FLAGS.seed)
     expected = baseline(training[2])
     checkpoint, callbacks = run.callbacks(model, batches, expected)
@@ -167,10 +224,10 @@ def main(_) -> None:
     """Trains the tasks that the flags name."""
     try:
         if FLAGS.task != "all":
-            return train(int(FLAGS.task))
+            return train(int(FLAGS.task), Models())
         if not FLAGS.workdir:
             sys.exit("Say where the runs are to live: --workdir=FOLDER.")
-        row = FLAGS.workdir
+        row, models = FLAGS.workdir, Models()
         for task in babi.TASKS:
             load(task)  # Better now than after hours: are all the files there, and well-formed?
         for task in babi.TASKS:
@@ -178,9 +235,8 @@ def main(_) -> None:
             if run.finished():
                 continue
             print(f"Task {task}: {table.NAMES[task - 1]}", flush=True)
-            train(task)
+            train(task, models)
             table.write(row, FLAGS.paper)
-            keras.utils.clear_session()
     except (FileNotFoundError, ValueError) as error:
         sys.exit(f"zoo.babi.train: {error}")
     print(table.write(row, FLAGS.paper), f"Left in {row}: table.md, table.json, qa01 to qa20")
@@ -202,8 +258,10 @@ def define_flags() -> None:
     flags.DEFINE_enum("pooling", "mean", ["mean", "sum"], "What makes a sentence of its words.")
     flags.DEFINE_integer("embedding", 64, "Width of a word's embedding.", lower_bound=1)
     flags.DEFINE_integer("sentences", None, "Sentences to keep of a story, the newest.", 1)
+    flags.DEFINE_bool("round_up", False, "Round sizes up, so that tasks share compiled models.")
     flags.DEFINE_enum("optimizer", "adam", ["adam", "adagrad"], "The optimizer.")
     flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0.0)
+    flags.DEFINE_integer("steps_per_execution", 1, "Steps between two looks of Python.", 1)
     flags.DEFINE_integer("patience", 10, "Epochs without improvement that end a task.", 1)
     flags.DEFINE_float("enough", 1.0, "Validation accuracy that ends a task.")
     flags.DEFINE_float("paper", None, "The paper's mean accuracy, for the table.")
