@@ -33,7 +33,7 @@ def example(number, **changes):
         "summaries": {"lead": "the cats sat", "convs2s": "a cat sits"},
         "attention": {
             "convs2s": summaries.Attention(
-                weights.tolist(), ["the", "cats", "sat", "on", "<b>"], ["a", "cat", "sits"]
+                weights.tolist(), ["the", "cats", "sat", "on", "</script>"], ["a", "cat", "sits"]
             )
         },
         "topics": [(0.75, ["cat", "dog"])],
@@ -124,12 +124,12 @@ class PageTest(parameterized.TestCase):
 
     def test_attention_is_shown_as_the_mean_of_the_hops_first(self):
         heat = self.heat(self.shown(), 1)
-        self.assertEqual(heat, {"the": 1.0, "cats": 0.0, "sat": 0.0, "on": 0.0, "<b>": 1.0})
+        self.assertEqual(heat, {"the": 1.0, "cats": 0.0, "sat": 0.0, "on": 0.0, "</script>": 1.0})
 
     @parameterized.parameters(
-        ("#2,1,2", {"the": 0.0, "cats": 1.0, "sat": 0.0, "on": 0.0, "<b>": 0.0}),
-        ("#2,2,2", {"the": 0.0, "cats": 0.0, "sat": 0.0, "on": 1.0, "<b>": 0.0}),
-        ("#2,0,3", {"the": 0.0, "cats": 0.0, "sat": 1.0, "on": 0.0, "<b>": 0.0}),
+        ("#2,1,2", {"the": 0.0, "cats": 1.0, "sat": 0.0, "on": 0.0, "</script>": 0.0}),
+        ("#2,2,2", {"the": 0.0, "cats": 0.0, "sat": 0.0, "on": 1.0, "</script>": 0.0}),
+        ("#2,0,3", {"the": 0.0, "cats": 0.0, "sat": 1.0, "on": 0.0, "</script>": 0.0}),
     )
     def test_a_link_opens_a_hop_and_a_word_of_an_example(self, link, expected):
         dom = self.shown(link)
@@ -148,7 +148,7 @@ class PageTest(parameterized.TestCase):
         )
         (self.folder / "report.html").write_text(page + f"<script>{press}</script>")
         heat = self.heat(self.shown(), 1)
-        self.assertEqual(heat, {"the": 1.0, "cats": 1.0, "sat": 0.0, "on": 0.0, "<b>": 0.0})
+        self.assertEqual(heat, {"the": 1.0, "cats": 1.0, "sat": 0.0, "on": 0.0, "</script>": 0.0})
 
     def test_only_as_many_examples_are_shown_as_asked_for(self):
         report.write(self.folder, self.examples, self.metrics, "A", {}, shown=1)
