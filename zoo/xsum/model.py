@@ -218,14 +218,18 @@ class TopicConvS2S(keras.Model):
             **options: of `rum_keras.beam_search`.
 
         Returns:
-            The hypotheses of each document, best first, with positions of the document.
+            The hypotheses of each document, best first, with the position in the document of the
+            word, not the end, that each token attended to most.
         """
         memory, state = self.start(document, topics)
         end, padding = self._config["end"], self._config["padding"]
 
+        # The end is no word that could stand for an unknown one.
+        words = ops.repeat(ops.not_equal(document, end), beam, axis=0)
+
         def step(tokens, state):
             logits, attention, state = self.decoder.step(tokens, state, memory)
-            return ops.log_softmax(logits), state, attention
+            return ops.log_softmax(logits), state, attention * ops.cast(words, attention.dtype)
 
         return beam_search(
             step,
