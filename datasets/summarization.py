@@ -263,7 +263,8 @@ def report(manifest: dict) -> str:
     lines = []
     for split, found in manifest["splits"].items():
         means = ", ".join(f"{n:.1f} {side} tokens" for side, n in found["mean_tokens"].items())
-        lines.append(f"{split}: kept {found['kept']:,} of {found['read']:,}; mean {means}")
+        means = f"; mean {means}" if means else ""
+        lines.append(f"{split}: kept {found['kept']:,} of {found['read']:,}{means}")
         for kind in ("dropped", "cleaned"):
             lines += [f"  {kind} {count:,}: {why}" for why, count in found[kind].items()]
     for why, count in manifest["dropped_without_split"].items():
