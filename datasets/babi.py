@@ -107,9 +107,9 @@ def vocabulary(questions: Sequence[Question], sentences: int | None = None) -> V
     return Vocabulary(
         tuple(sorted(words)),
         tuple(sorted({question.answer for question in questions})),
-        max(1, *map(len, stories)),
-        max(1, *(len(sentence) for story in stories for sentence in story)),
-        max(1, *(sum(map(len, story)) for story in stories)),
+        max([1, *map(len, stories)]),
+        max([1, *(len(sentence) for story in stories for sentence in story)]),
+        max([1, *(sum(map(len, story)) for story in stories)]),
         max(len(question.question) for question in questions),
     )
 
