@@ -5,9 +5,11 @@ from absl import flags
 
 import rum_keras
 
-# Each has fast LSTMs, and this as the slow cell.
+RETURN = {"return_sequences": True, "return_state": True}
+
+# Fast LSTMs, and this as the slow cell.
 FAST_SLOW = ("fs_eurnn", "fs_goru", "fs_lstm", "fs_rum")
-STACKS = ("hyper_lstm", "layer_norm_lstm", "lstm", "nas", "rum")
+STACKS = ("hyper_lstm", "layer_norm_lstm", "lstm", "nas", "qrnn", "rum")
 
 
 def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -18,13 +20,24 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_integer("layers", 1, "Layers one above the other; not fs_.", 1, **options)
     flags.DEFINE_integer("units", 1000, "Units of each layer; of the slow cell.", 1, **options)
+    flags.DEFINE_integer("last_units", None, "Units of the last layer, if others.", 1, **options)
     flags.DEFINE_integer("fast_cells", 2, "fs_: k, the number of fast cells.", 2, **options)
     flags.DEFINE_integer("fast_units", 700, "fs_: units of each fast cell.", 1, **options)
     flags.DEFINE_integer(
         "embedding_units", 128, "Units of the embedding; 0: the input is one-hot.", 0, **options
     )
+    flags.DEFINE_list(
+        "dropout",
+        ["0"],
+        "Fraction dropped of the inputs of layers (fs_: of cells) and of the readout. Not fs_: or "
+        "one for each layer, then one for the readout.",
+        **options,
+    )
+    flags.DEFINE_bool(
+        "variational_dropout", False, "Whether the same units are dropped in all steps.", **options
+    )
+    flags.DEFINE_bool("tie_embedding", False, "Whether the readout is the embedding.", **options)
     for name, meaning in (
-        ("dropout", "Fraction of units dropped of the inputs of cells and of the outputs."),
         ("zoneout_h", "Probability of a unit of h (LSTM) or of RUM's state not to be updated."),
         ("zoneout_c", "Probability of a unit of the LSTM's c not to be updated."),
     ):
@@ -34,6 +47,10 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string("activation", "relu", "RUM: activation of the candidate.", **options)
     flags.DEFINE_bool("update_gate", True, "RUM: whether there is an update gate.", **options)
     flags.DEFINE_bool("rum_layer_norm", True, "RUM: whether to normalize layers.", **options)
+    flags.DEFINE_integer("first_window", 2, "qrnn: steps that the first layer sees.", 1, **options)
+    flags.DEFINE_float(
+        "weight_dropout", 0.0, "qrnn: fraction of kernels dropped.", 0.0, 1.0, **options
+    )
 
 
 def layers_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> list[keras.layers.RNN]:
@@ -42,34 +59,57 @@ def layers_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> list[keras
     Raises:
         SystemExit: if a cell refuses the value of a flag.
     """
+    values = flag_values
     try:
-        if flag_values.model in FAST_SLOW:
-            return [_layer(_fast_slow_cell(flag_values))]
-        return [_layer(_cell(flag_values.model, flag_values)) for _ in range(flag_values.layers)]
+        if values.model in FAST_SLOW:
+            return [_layer(_fast_slow_cell(values))]
+        units = [values.units] * values.layers
+        units[-1] = values.last_units or units[-1]
+        if values.model == "qrnn":
+            return [_qrnn(n, layer == 0, values) for layer, n in enumerate(units)]
+        return [_layer(_cell(values.model, n, values)) for n in units]
     except ValueError as error:
-        raise SystemExit(f"--model={flag_values.model} refuses these flags: {error}") from error
+        raise SystemExit(f"--model={values.model} refuses these flags: {error}") from error
+
+
+def dropout_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> float | list[float]:
+    """Returns the argument `dropout` of `zoo.ptb.model.CharacterModel`."""
+    rates = [float(rate) for rate in flag_values.dropout]
+    if flag_values.model in FAST_SLOW:
+        return [0.0, rates[-1]]  # What cells read is dropped by FastSlowCell.
+    return rates[0] if len(rates) == 1 else rates
 
 
 def _layer(cell):
-    return keras.layers.RNN(cell, return_sequences=True, return_state=True)
+    return keras.layers.RNN(cell, **RETURN)
+
+
+def _qrnn(units, first, values):
+    return rum_keras.QRNN(
+        units,
+        window=values.first_window if first else 1,
+        zoneout=values.zoneout_c,
+        weight_dropout=values.weight_dropout,
+        **RETURN,
+    )
 
 
 def _fast_slow_cell(values):
     fast = [_zoned_out_lstm(values.fast_units, values) for _ in range(values.fast_cells)]
     kind = {"fs_lstm": "layer_norm_lstm"}.get(values.model, values.model.removeprefix("fs_"))
-    return rum_keras.FastSlowCell(fast, _cell(kind, values), dropout=values.dropout)
+    slow = _cell(kind, values.units, values)
+    return rum_keras.FastSlowCell(fast, slow, dropout=float(values.dropout[0]))
 
 
-def _cell(kind, values):
-    """Returns a new cell of `--units`."""
+def _cell(kind, units, values):
     if kind == "layer_norm_lstm":
-        return _zoned_out_lstm(values.units, values)
+        return _zoned_out_lstm(units, values)
     if kind == "lstm":
         rates = [values.zoneout_h, values.zoneout_c]
-        return rum_keras.Zoneout(keras.layers.LSTMCell(values.units), rates)
+        return rum_keras.Zoneout(keras.layers.LSTMCell(units), rates)
     if kind == "rum":
         return rum_keras.RUMCell(
-            values.units,
+            units,
             lambda_=values.lambda_,
             eta=values.eta,
             activation=values.activation,
@@ -83,7 +123,7 @@ def _cell(kind, values):
         "hyper_lstm": rum_keras.HyperLSTMCell,
         "nas": rum_keras.NASCell,
     }
-    return constructors[kind](values.units)
+    return constructors[kind](units)
 
 
 def _zoned_out_lstm(units, values):

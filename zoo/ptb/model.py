@@ -17,7 +17,7 @@ class CharacterModel(keras.Model):
 
     ```
     x_t = E[id_t]                                             (batch, embedding_units)
-    y_t = layer_n(... layer_1(drop(x_t)) ...)                 (batch, units of the last layer)
+    y_t = layer_n(drop(... layer_1(drop(x_t)) ...))           (batch, units of the last layer)
     logits_t = drop(y_t) W + b                                (batch, symbols)
     ```
 
@@ -35,9 +35,10 @@ class CharacterModel(keras.Model):
         layers: Recurrent layers (`keras.layers.RNN` or what is called alike) that return sequences
             and states.
         embedding_units: Size of the embedding; None: the input is one-hot.
-        dropout: Fraction of the units dropped, anew in each step, before each layer, if
-            `drop_inputs`, and before the readout.
-        drop_inputs: Whether inputs of layers are dropped; not if the layers do it themselves.
+        dropout: Fraction dropped of the inputs of each layer and of the readout, or a list of these
+            fractions.
+        variational_dropout: Whether the same units are dropped in all steps of a window; else they
+            are drawn anew in each step.
         tie_embedding: Whether the readout's kernel is the transposed embedding.
         training_rows: How many rows of a text are trained on at once; None: none can be continued.
         evaluation_rows: The same for evaluation.
@@ -69,8 +70,8 @@ class CharacterModel(keras.Model):
         symbols: str,
         layers: Sequence[keras.layers.Layer],
         embedding_units: int | None = 128,
-        dropout: float = 0.0,
-        drop_inputs: bool = True,
+        dropout: float | Sequence[float] = 0.0,
+        variational_dropout: bool = False,
         tie_embedding: bool = False,
         training_rows: int | None = None,
         evaluation_rows: int | None = None,
@@ -86,11 +87,11 @@ class CharacterModel(keras.Model):
         self.symbols = symbols
         self.recurrent_layers = list(layers)
         self.embedding_units = embedding_units
-        self.drop_inputs = drop_inputs
+        self.variational_dropout = variational_dropout
         self.tie_embedding = tie_embedding
         self.training_rows = training_rows
         self.evaluation_rows = evaluation_rows
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropouts = self._dropouts(dropout)
         self.embedding = None
         if embedding_units:
             self.embedding = keras.layers.Embedding(
@@ -125,6 +126,17 @@ class CharacterModel(keras.Model):
             False: self._carry(self.evaluation_rows, "evaluation"),
         }
         self.built = True
+
+    def _dropouts(self, rates):
+        places = len(self.recurrent_layers) + 1
+        rates = [rates] * places if isinstance(rates, (int, float)) else list(rates)
+        if len(rates) != places:
+            raise ValueError(
+                f"`dropout` must be a fraction, or {places}, one for each layer and one for the "
+                f"readout; received {rates}."
+            )
+        shape = (None, 1, None) if self.variational_dropout else None
+        return [keras.layers.Dropout(rate, shape, dtype=self.dtype_policy) for rate in rates]
 
     def _check_tied(self, features):
         if features != self.embedding_units:
@@ -211,14 +223,13 @@ class CharacterModel(keras.Model):
         else:
             outputs = ops.one_hot(ids, len(self.symbols), dtype=self.compute_dtype)
         states, new_states = list(states), []
-        for layer in self.recurrent_layers:
-            if self.drop_inputs:
-                outputs = self.dropout(outputs, training=training)
+        for layer, dropout in zip(self.recurrent_layers, self.dropouts[:-1], strict=True):
+            outputs = dropout(outputs, training=training)
             count = len(_state_sizes(layer))
             outputs, *layer_states = layer(outputs, initial_state=states[:count], training=training)
             states = states[count:]
             new_states += layer_states
-        outputs = self.dropout(outputs, training=training)
+        outputs = self.dropouts[-1](outputs, training=training)
         if self.tie_embedding:
             kernel = ops.cast(ops.transpose(self.embedding.embeddings), outputs.dtype)
             bias = ops.cast(self.readout_bias, outputs.dtype)
@@ -242,8 +253,8 @@ class CharacterModel(keras.Model):
             "symbols": self.symbols,
             "layers": [serialize(layer) for layer in self.recurrent_layers],
             "embedding_units": self.embedding_units,
-            "dropout": self.dropout.rate,
-            "drop_inputs": self.drop_inputs,
+            "dropout": [dropout.rate for dropout in self.dropouts],
+            "variational_dropout": self.variational_dropout,
             "tie_embedding": self.tie_embedding,
         }
 

@@ -101,8 +101,9 @@ def compiled_model(symbols: str, passes: int) -> CharacterModel:
         symbols,
         layers.layers_from_flags(),
         FLAGS.embedding_units or None,
-        FLAGS.dropout,
-        drop_inputs=FLAGS.model not in layers.FAST_SLOW,
+        layers.dropout_from_flags(),
+        FLAGS.variational_dropout,
+        FLAGS.tie_embedding,
         training_rows=FLAGS.batch_size,
         evaluation_rows=FLAGS.evaluation_rows,
     )

@@ -35,7 +35,7 @@ def fast_slow_model(**options) -> CharacterModel:
     slow = rum_keras.RUMCell(7, eta=1.0, layer_norm=True, zoneout=0.1)
     cell = rum_keras.FastSlowCell(fast, slow, dropout=0.1)
     layers = [keras.layers.RNN(cell, **RNN)]
-    return CharacterModel(SYMBOLS, layers, EMBEDDING, drop_inputs=False, **options)
+    return CharacterModel(SYMBOLS, layers, EMBEDDING, dropout=[0, 0.1], **options)
 
 
 def numpy(values):
@@ -164,6 +164,20 @@ class CharacterModelTest(parameterized.TestCase):
         np.testing.assert_array_equal(keras.saving.load_model(path)(ids(2)), model(ids(2)))
         np.testing.assert_array_equal(model.continuing()(ids(2)), model(ids(2)))
 
+    @parameterized.parameters(False, True)
+    def test_dropout_is_of_what_each_layer_and_the_readout_read(self, variational):
+        model = CharacterModel(
+            SYMBOLS, [_Ones(4), _Ones(5)], 4, [0.2, 0.5, 0.4], variational_dropout=variational
+        )
+        model(ids(40), training=True)
+        kept = [np.array(layer.seen) for layer in model.recurrent_layers]
+        self.assertAlmostEqual((kept[1] > 0).mean(), 0.5, delta=0.08)
+        np.testing.assert_allclose(np.unique(kept[1]), [0, 2], rtol=1e-6)
+        self.assertAlmostEqual((kept[0] != 0).mean(), 0.8, delta=0.08)
+        self.assertEqual((kept[1] == kept[1][:, :1]).all(), variational)
+        with self.assertRaisesRegex(ValueError, "3, one for each layer and one for the readout"):
+            CharacterModel(SYMBOLS, [_Ones(4), _Ones(5)], 4, [0.2, 0.5])
+
     def test_half_precision_is_close_and_states_stay_whole(self):
         model = fast_slow_model(training_rows=2, dtype="mixed_bfloat16")
         self.assertEqual(keras.backend.standardize_dtype(model(ids(2)).dtype), "bfloat16")
@@ -173,6 +187,23 @@ class CharacterModelTest(parameterized.TestCase):
     def test_layers_without_states_are_refused(self):
         with self.assertRaisesRegex(ValueError, "return_sequences=True and return_state=True"):
             CharacterModel(SYMBOLS, [keras.layers.GRU(6, return_sequences=True)])
+
+
+class _Ones(keras.layers.Layer):
+    """A recurrent layer without memory whose outputs are ones; it keeps what it has read."""
+
+    return_sequences = return_state = True
+
+    def __init__(self, units):
+        super().__init__()
+        self.state_size = units
+
+    def call(self, inputs, initial_state=None):
+        self.seen = backend.to_numpy(inputs)
+        return keras.ops.ones((*inputs.shape[:2], self.state_size)), *initial_state
+
+    def compute_output_shape(self, shape):
+        return [(*shape[:2], self.state_size), (shape[0], self.state_size)]
 
 
 def again_states(model):
