@@ -9,6 +9,7 @@ mean. Started again, finished tasks are skipped, and the one that was stopped go
 """
 
 import ast
+import functools
 import json
 import math
 import os
@@ -25,6 +26,7 @@ from datasets import babi
 from zoo import cells, multi_worker, progress, run
 from zoo.babi import table
 from zoo.babi.dmn_plus import dmn_plus
+from zoo.babi.dnc import dnc
 from zoo.babi.entnet import entnet
 from zoo.babi.gmemn2n import gmemn2n
 from zoo.babi.memn2n import memn2n
@@ -47,12 +49,19 @@ MULTIPLES = {
 # Memory networks: functions of (vocabulary, answers, sentences, words, **--network_options).
 NETWORKS = {
     "dmn_plus": dmn_plus,
+    "dnc": dnc,
     "entnet": entnet,
     "gmemn2n": gmemn2n,
     "memn2n": memn2n,
     "qrn": qrn,
 }
 MODELS = ("sentence", "word", *NETWORKS)
+OPTIMIZERS = {
+    "adagrad": keras.optimizers.Adagrad,
+    "adam": keras.optimizers.Adam,
+    "rmsprop": functools.partial(keras.optimizers.RMSprop, momentum=0.9),  # As DNC has it.
+    "sgd": keras.optimizers.SGD,
+}
 
 
 class Stories(Batches):
@@ -184,8 +193,12 @@ def write_vocabulary(workdir: Path, known: babi.Vocabulary) -> None:
 
 def optimizer() -> keras.optimizers.Optimizer:
     """Returns the optimizer that the flags choose."""
-    constructor = {"adam": keras.optimizers.Adam, "adagrad": keras.optimizers.Adagrad}
-    return constructor[FLAGS.optimizer](FLAGS.learning_rate, global_clipnorm=FLAGS.clip_norm)
+    rate = FLAGS.learning_rate
+    if FLAGS.halve_every:
+        rate = keras.optimizers.schedules.ExponentialDecay(
+            rate, FLAGS.halve_every, 0.5, staircase=True
+        )
+    return OPTIMIZERS[FLAGS.optimizer](rate, global_clipnorm=FLAGS.clip_norm)
 
 
 def train(task: int, models: Models) -> None:
@@ -259,8 +272,9 @@ def define_flags() -> None:
     flags.DEFINE_integer("embedding", 64, "Width of a word's embedding.", lower_bound=1)
     flags.DEFINE_integer("sentences", None, "Sentences to keep of a story, the newest.", 1)
     flags.DEFINE_bool("round_up", False, "Round sizes up, so that tasks share compiled models.")
-    flags.DEFINE_enum("optimizer", "adam", ["adam", "adagrad"], "The optimizer.")
+    flags.DEFINE_enum("optimizer", "adam", sorted(OPTIMIZERS), "The optimizer.")
     flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0.0)
+    flags.DEFINE_integer("halve_every", None, "Steps after which that is halved, again and again.")
     flags.DEFINE_integer("steps_per_execution", 1, "Steps between two looks of Python.", 1)
     flags.DEFINE_integer("patience", 10, "Epochs without improvement that end a task.", 1)
     flags.DEFINE_float("enough", 1.0, "Validation accuracy that ends a task.")
