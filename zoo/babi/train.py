@@ -274,7 +274,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("round_up", False, "Round sizes up, so that tasks share compiled models.")
     flags.DEFINE_enum("optimizer", "adam", sorted(OPTIMIZERS), "The optimizer.")
     flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0.0)
-    flags.DEFINE_integer("halve_every", None, "Steps after which that is halved, again and again.")
+    flags.DEFINE_integer("halve_every", None, "Steps until that is halved, again and again.", 1)
     flags.DEFINE_integer("steps_per_execution", 1, "Steps between two looks of Python.", 1)
     flags.DEFINE_integer("patience", 10, "Epochs without improvement that end a task.", 1)
     flags.DEFINE_float("enough", 1.0, "Validation accuracy that ends a task.")
