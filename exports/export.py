@@ -23,10 +23,14 @@ from absl import app, flags
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 import rum_keras  # noqa: F401  (registers the layers that load_model needs)
-from exports import check, copying, recall
+from exports import babi, check, copying, recall
 from exports.signature import Signature
 
-TASKS = {"zoo.copying.train": copying, "zoo.recall.train": recall}
+TASKS = {
+    "zoo.babi.train": babi,
+    "zoo.copying.train": copying,
+    "zoo.recall.train": recall,
+}
 
 
 def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:

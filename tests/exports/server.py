@@ -104,10 +104,13 @@ class _RestHandler(BaseHTTPRequestHandler):
         model = self.path.removeprefix("/v1/models/").removesuffix(":predict")
         columns = {
             key: np.array([text.encode() for text in column], object)
+            if isinstance(column[0], str)
+            else np.array(column)
             for key, column in body["inputs"].items()
         }
+        signature = body.get("signature_name", "serving_default")
         try:
-            outputs = self.model_server.answer(model, "serving_default", columns)
+            outputs = self.model_server.answer(model, signature, columns)
         except LookupError as error:
             self._reply(404, {"error": error.args[0]})
         except ValueError as error:
