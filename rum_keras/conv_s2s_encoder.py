@@ -60,6 +60,7 @@ class ConvS2SEncoder(keras.Layer):
         max_positions: Rows of the table of positions; longer sources are cut, with a warning.
         padding: The id of padding.
         mask_padding: Whether padding is masked.
+        winograd: See `GatedConv1D`.
         **kwargs: `name`, `dtype` and `trainable` of `keras.Layer`.
 
     Call arguments:
@@ -95,6 +96,7 @@ class ConvS2SEncoder(keras.Layer):
         max_positions: int = 1024,
         padding: int = 1,
         mask_padding: bool = True,
+        winograd: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -109,6 +111,7 @@ class ConvS2SEncoder(keras.Layer):
         self.max_positions = max_positions
         self.padding = padding
         self.mask_padding = mask_padding
+        self.winograd = winograd
         dtype = self.dtype_policy
         self.embedding = PositionedEmbedding(
             vocabulary, units, max_positions, padding, name="embedding", dtype=dtype
@@ -118,7 +121,7 @@ class ConvS2SEncoder(keras.Layer):
             self.layers[0][0], kernel_initializer=normal(1 - dropout), name="input", dtype=dtype
         )
         self.blocks = [
-            GatedConv1D(*layer, dropout=dropout, name=f"block_{i}", dtype=dtype)
+            GatedConv1D(*layer, dropout=dropout, winograd=winograd, name=f"block_{i}", dtype=dtype)
             for i, layer in enumerate(self.layers)
         ]
         self.shortcuts = shortcuts(self.layers, dtype)
@@ -168,4 +171,5 @@ class ConvS2SEncoder(keras.Layer):
             "max_positions": self.max_positions,
             "padding": self.padding,
             "mask_padding": self.mask_padding,
+            "winograd": self.winograd,
         }

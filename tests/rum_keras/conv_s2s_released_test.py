@@ -51,6 +51,10 @@ class ReleasedValuesTest(parameterized.TestCase):
         self.assert_close(average, arrays[f"{case}/dec/attn_avg"])
         self.assert_close(logits, arrays[f"{case}/dec/logits"])
 
+    def test_fast_convolutions_give_the_same(self):
+        arrays, outputs = self.run_case("convs2s", "nopad", winograd=True)
+        self.assert_close(outputs[-1], arrays["nopad/dec/logits"])
+
     @parameterized.parameters(*FILES)
     def test_a_padded_batch_gives_what_the_released_code_gives_each_row_alone(self, name):
         arrays, (keys, values, _, average, logits) = self.run_case(name, "pad")

@@ -167,6 +167,15 @@ class ConvS2STest(parameterized.TestCase):
         self.assertEqual(keras.backend.standardize_dtype(actual.dtype), "float32")
         np.testing.assert_allclose(actual, expected, atol=0.05)
 
+    @parameterized.parameters("float32", "mixed_bfloat16")
+    def test_fast_convolutions_give_the_same(self, dtype):
+        sources, _, words, _ = batch()
+        expected, actual = (small(dtype, winograd=fast)[0](sources, words) for fast in (0, 1))
+        for one, other in zip(actual[:2], expected[:2], strict=True):
+            np.testing.assert_allclose(
+                ops.cast(one, "float32"), ops.cast(other, "float32"), atol=1e-6
+            )
+
     def test_dropout_is_of_training_alone(self):
         layers = small()
         inputs = batch()

@@ -53,6 +53,7 @@ class TopicConvS2S(keras.Model):
         end: The id that ends documents and summaries, and that the decoder reads first.
         mask_padding: Whether padding of documents is masked.
         scaled: See `MultiHopAttention`.
+        winograd: Whether the encoder convolves in the way that is fast on CPUs; see `GatedConv1D`.
         **kwargs: `name` and `dtype` of `keras.Model`.
 
     Call arguments:
@@ -97,6 +98,7 @@ class TopicConvS2S(keras.Model):
         end: int = 2,
         mask_padding: bool = True,
         scaled: bool = True,
+        winograd: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -122,6 +124,7 @@ class TopicConvS2S(keras.Model):
             "end": end,
             "mask_padding": mask_padding,
             "scaled": scaled,
+            "winograd": winograd,
         }
         dtype = self.dtype_policy
         self.encoder = ConvS2SEncoder(
@@ -129,6 +132,7 @@ class TopicConvS2S(keras.Model):
             layers=encoder_layers,
             hops=len(decoder_layers),
             mask_padding=mask_padding,
+            winograd=winograd,
             name="encoder",
             dtype=dtype,
         )
@@ -169,10 +173,17 @@ class TopicConvS2S(keras.Model):
         self.word_topics.assign(table)
 
     def call(self, inputs, training=False):
+        return self._decode(inputs, training)[0]
+
+    def attention(self, inputs: dict[str, Any]) -> Any:
+        """Returns where each hop looks, shape `(batch, hops, target, source)`."""
+        return self._decode(inputs)[1]
+
+    def _decode(self, inputs, training=False):
         topics = inputs.get("topics")
         encoded = self.encode(inputs["document"], topics, training)
         topics = self._decoder_topics(topics)
-        return self.decoder(inputs["summary"], *encoded, topics, training=training)[0]
+        return self.decoder(inputs["summary"], *encoded, topics, training=training)
 
     def encode(self, document: Any, topics: Any = None, training: bool = False) -> tuple:
         """Returns keys, values and mask of documents: what `ConvS2SEncoder` returns."""

@@ -1,0 +1,78 @@
+"""Callbacks of the summarizer's recipe: its learning rates, and its rate of work."""
+
+import time
+
+import keras
+
+from zoo.xsum.nesterov import Nesterov
+
+
+class DropLearningRate(keras.callbacks.Callback):
+    """Divides the learning rate by ten after each epoch that lowers the validation loss no more.
+
+    Training ends when it is below `lowest`. Rate and loss to beat are variables of the optimizer,
+    which checkpoints hold: a run that goes on, goes on with them. (Keras's `ReduceLROnPlateau`
+    forgets at every call of `fit`, and recipes call it once an epoch.)
+
+    Args:
+        lowest: the learning rate to stop below.
+        threshold: part of the loss that an epoch must gain.
+    """
+
+    def __init__(self, lowest: float = 1e-4, threshold: float = 1e-4):
+        super().__init__()
+        self._lowest = lowest
+        self._threshold = threshold
+
+    def ended(self, optimizer: keras.optimizers.Optimizer) -> bool:
+        """Whether the learning rate is below the lowest."""
+        # Not by a rounding error: 0.1 divided by ten three times is not 1e-4 in float32.
+        return float(_nesterov(optimizer).learning_rate) < self._lowest * (1 - 1e-3)
+
+    def on_epoch_end(self, epoch, logs=None):
+        optimizer = _nesterov(self.model.optimizer)
+        logs["learning_rate"] = float(optimizer.learning_rate)
+        if logs["val_loss"] < float(optimizer.lowest_loss) * (1 - self._threshold):
+            optimizer.lowest_loss.assign(logs["val_loss"])
+            return
+        optimizer.learning_rate.assign(optimizer.learning_rate * 0.1)
+        if self.ended(optimizer):
+            print(f"The learning rate is below {self._lowest:g}: the end.", flush=True)
+            self.model.stop_training = True
+
+
+class TokensPerSecond(keras.callbacks.Callback):
+    """Adds `tokens_per_second` to the log: of summaries, without validation or compilation."""
+
+    def __init__(self):
+        super().__init__()
+        self._compiled = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._start = None
+        if self._compiled:
+            self._begin()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._start is None:  # The first step compiles.
+            self._compiled = True
+            self._begin()
+
+    def on_test_begin(self, logs=None):
+        if self._start is not None:
+            seconds = time.monotonic() - self._start[0]
+            self._rate = (self._count() - self._start[1]) / max(seconds, 1e-9)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["tokens_per_second"] = round(self._rate, 1)
+
+    def _begin(self):
+        self._start = (time.monotonic(), self._count())
+
+    def _count(self):
+        return float(self.model.token_loss.count)
+
+
+def _nesterov(optimizer: keras.optimizers.Optimizer) -> Nesterov:
+    """The optimizer itself, where mixed_float16 wraps it to scale losses."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
