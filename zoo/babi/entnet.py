@@ -20,6 +20,72 @@ def normalized(values: Any) -> Any:
     return ops.cast(precise * ops.rsqrt(ops.maximum(square, 1e-12)), dtype)
 
 
+def phi(activation: str, **kwargs: Any) -> keras.Layer:
+    """Returns the activation by name; "prelu" starts as the identity."""
+    if activation == "prelu":
+        return keras.layers.PReLU(alpha_initializer="ones", **kwargs)
+    return keras.layers.Activation(activation, dtype=kwargs["dtype"])
+
+
+@keras.saving.register_keras_serializable(package="rum_keras")
+class EntityMemoryCell(keras.layers.Layer):
+    """The step of `EntNet`: what a sentence does to the slots.
+
+    ```
+    g_j  = sigmoid(s_t^T h_j + s_t^T w_j)
+    h~_j = phi(U h_j + V w_j + W s_t)
+    h_j  = h_j + g_j h~_j,   then   h_j / |h_j|
+    ```
+
+    What does not change from step to step is given, not computed at each: the states are `h_j`,
+    `w_j` and `V w_j` of all slots, (slots units) each, of which the last two stay as they are.
+
+    Args:
+        units: Positive integer, the size of a slot.
+        slots: Positive integer, their number.
+        normalize: Whether states have norm 1.
+        activation: `phi`: `"prelu"`, or the name of an activation of Keras.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Float tensor, `(batch, 2 units)`: `s_t` and `W s_t` side by side.
+        states: List of the states, `(batch, slots units)` each.
+    """
+
+    def __init__(
+        self, units: int, slots: int, normalize: bool, activation: str, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.units, self.slots = units, slots
+        self.normalize, self.activation = normalize, activation
+        self.output_size = slots * units
+        self.state_size = [slots * units] * 3
+        self.phi = phi(activation, shared_axes=[1], dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        self.state_kernel = self.add_weight(
+            shape=(self.units, self.units),
+            initializer=keras.initializers.RandomNormal(stddev=0.1),
+            name="state_kernel",
+        )
+        self.phi.build((None, self.slots, self.units))
+        self.built = True
+
+    def call(self, inputs, states):
+        h, keys, key_part = (ops.reshape(v, (-1, self.slots, self.units)) for v in states)
+        s, sentence_part = inputs[:, None, : self.units], inputs[:, None, self.units :]
+        g = ops.sigmoid(ops.sum(s * (h + keys), axis=-1, keepdims=True))
+        new = self.phi(ops.matmul(h, self.state_kernel) + key_part + sentence_part)
+        h = h + g * new
+        h = normalized(h) if self.normalize else h
+        h = ops.reshape(h, (-1, self.output_size))
+        return h, [h, *states[1:]]
+
+    def get_config(self):
+        names = ("units", "slots", "normalize", "activation")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
 @keras.saving.register_keras_serializable(package="rum_keras")
 class EntNet(keras.layers.Layer):
     """Keeps a memory of what is true of each of several entities, and changes it as it reads.
@@ -89,6 +155,9 @@ class EntNet(keras.layers.Layer):
         self.units, self.slots, self.word_mask = units, slots, word_mask
         self.key_words = None if key_words is None else list(key_words)
         self.normalize, self.activation = normalize, activation
+        cell = EntityMemoryCell(units, slots, normalize, activation, dtype=self.dtype_policy)
+        self.reader = keras.layers.RNN(cell, return_state=True, dtype=self.dtype_policy)
+        self.phi = phi(activation, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         square = (self.units, self.units)
@@ -99,14 +168,12 @@ class EntNet(keras.layers.Layer):
             self.question_mask = self._weight("question_mask", shape, "ones")
         if self.key_words is None:
             self.keys = self._weight("keys", (self.slots, self.units))
-        self.state_kernel = self._weight("state_kernel", square)
         self.key_kernel = self._weight("key_kernel", square)
         self.sentence_kernel = self._weight("sentence_kernel", square)
         self.output_kernel = self._weight("output_kernel", square)
         self.readout_kernel = self._weight("readout_kernel", (self.units, self.answers))
-        if self.activation == "prelu":
-            self.memory_slope = self._weight("memory_slope", (self.units,), "ones")
-            self.output_slope = self._weight("output_slope", (self.units,), "ones")
+        self.reader.build((None, None, 2 * self.units))
+        self.phi.build((None, self.units))
         self.built = True
 
     def _weight(self, name, shape, initializer=None):
@@ -119,7 +186,7 @@ class EntNet(keras.layers.Layer):
         h = self.memory(story)
         p = ops.softmax(ops.einsum("bju,bu->bj", h, q), axis=-1)
         u = ops.einsum("bj,bju->bu", p, h)
-        y = self._phi(q + ops.matmul(u, self.output_kernel), "output_slope")
+        y = self.phi(q + ops.matmul(u, self.output_kernel))
         return ops.matmul(y, self.readout_kernel)
 
     def memory(self, story: Any) -> Any:
@@ -129,24 +196,18 @@ class EntNet(keras.layers.Layer):
             story: int, `(batch, sentences, words)`.
         """
         s = self._encode(story, "story_mask")
-        real = ops.any(ops.not_equal(story, 0), axis=-1)[..., None, None]
+        real = ops.any(ops.not_equal(story, 0), axis=-1)
         keys = self.keys if self.key_words is None else ops.take(self.embedding, self.key_words, 0)
         keys = ops.cast(keys, s.dtype)
-        # What does not depend on the state is computed for all steps at once.
-        key_part = ops.matmul(keys, self.key_kernel)
-        sentence_part = ops.matmul(s, self.sentence_kernel)
-
-        def step(h, now):
-            s, sentence_part, real = now
-            g = ops.sigmoid(ops.sum(s[:, None] * (h + keys), axis=-1, keepdims=True))
-            new = ops.matmul(h, self.state_kernel) + key_part + sentence_part[:, None]
-            new = h + g * self._phi(new, "memory_slope")
-            new = normalized(new) if self.normalize else new
-            return ops.where(real, new, h), None
-
-        start = ops.broadcast_to(keys, (ops.shape(s)[0], self.slots, self.units))
-        steps = [ops.swapaxes(values, 0, 1) for values in (s, sentence_part, real)]
-        return ops.scan(step, start, tuple(steps))[0]
+        inputs = ops.concatenate([s, ops.matmul(s, self.sentence_kernel)], axis=-1)
+        size = self.slots * self.units
+        keys, key_part = (
+            ops.broadcast_to(ops.reshape(values, (1, size)), (ops.shape(s)[0], size))
+            for values in (keys, ops.matmul(keys, self.key_kernel))
+        )
+        # The state, since the output is 0, not the key, where a story has no sentence at all.
+        _, h, _, _ = self.reader(inputs, initial_state=[keys, keys, key_part], mask=real)
+        return ops.reshape(h, (-1, self.slots, self.units))
 
     def _encode(self, words, mask):
         real = ops.cast(ops.not_equal(words, 0), self.compute_dtype)
@@ -154,12 +215,6 @@ class EntNet(keras.layers.Layer):
         if self.word_mask:
             vectors = vectors * ops.cast(getattr(self, mask), vectors.dtype)[: ops.shape(words)[-1]]
         return ops.einsum("...w,...wu->...u", real, vectors)
-
-    def _phi(self, values, slope):
-        if self.activation != "prelu":
-            return keras.activations.get(self.activation)(values)
-        slope = ops.cast(getattr(self, slope), values.dtype)
-        return ops.relu(values) - slope * ops.relu(-values)
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0][0], self.answers)

@@ -37,14 +37,14 @@ def expected_logits(weights, story, question, phi, normalize=True):
         for j, w in enumerate(weights["keys"]):
             g = 1 / (1 + np.exp(-(s @ h[j] + s @ w)))
             new = h[j] @ weights["state_kernel"] + w @ weights["key_kernel"]
-            new = phi(new + s @ weights["sentence_kernel"], "memory_slope")
+            new = phi(new + s @ weights["sentence_kernel"], "memory")
             h[j] = h[j] + g * new
             if normalize:
                 h[j] = h[j] / np.linalg.norm(h[j])
     q = sentence(weights, question, "question_mask")
     p = np.exp([q @ state for state in h])
     u = sum(part * state for part, state in zip(p / p.sum(), h, strict=True))
-    return phi(q + u @ weights["output_kernel"], "output_slope") @ weights["readout_kernel"]
+    return phi(q + u @ weights["output_kernel"], "output") @ weights["readout_kernel"]
 
 
 class EntNetTest(NetworkChecks, parameterized.TestCase):
@@ -61,18 +61,20 @@ class EntNetTest(NetworkChecks, parameterized.TestCase):
     @parameterized.product(activation=("prelu", "tanh"), normalize=(True, False))
     def test_logits_are_those_of_the_equations(self, activation, normalize):
         model = make(activation=activation, normalize=normalize)
+        network = model.layers[-1]
         rng = np.random.default_rng(0)
         for variable in model.trainable_variables:
-            if variable.name.endswith(("mask", "slope")):
+            if variable.name.endswith(("mask", "alpha")):
                 variable.assign(rng.uniform(0.1, 0.9, variable.shape))
             else:
                 variable.assign(variable * 3)
         weights = strengthened(model)
 
-        def phi(values, slope):
+        def phi(values, place):
             if activation == "tanh":
                 return np.tanh(values)
-            return np.where(values > 0, values, weights[slope] * values)
+            layer = network.phi if place == "output" else network.reader.cell.phi
+            return np.where(values > 0, values, np.ravel(layer.get_weights()[0]) * values)
 
         story, question = examples()
         for row, logits in enumerate(self.logits(model, story, question)):
