@@ -7,16 +7,18 @@ from datasets.vocabulary import Vocabulary
 # (pattern, replacement) in order, that undo what `datasets.tokenization` does to English text. It
 # lowers letters, which stay so, and writes a pound sign as #.
 DETOKENIZATION = (
-    (" *-l[rs]b- *", " ("),
-    (" *-r[rs]b-", ")"),
+    (" *-lrb- *", " ("),
+    (" *-rrb-", ")"),
+    (" *-lsb- *", " ["),
+    (" *-rsb-", "]"),
     (" *-lcb- *", " {"),
     (" *-rcb-", "}"),
     ("`` *", '"'),
     (" *''", '"'),
     ("(^| )` ", "\\1'"),
     # Clitics, and the single quote that ends a quotation or a plural's genitive.
-    (" (n't|'(?:s|m|d|ll|re|ve)?)( |$|[^a-z'])", "\\1\\2"),
-    (" (n't|'(?:s|m|d|ll|re|ve)?)( |$|[^a-z'])", "\\1\\2"),
+    (" (n't|'(?:s|m|d|ll|re|ve)?)( |$|[^a-z0-9'])", "\\1\\2"),
+    (" (n't|'(?:s|m|d|ll|re|ve)?)( |$|[^a-z0-9'])", "\\1\\2"),
     ("\\b(can) (not)\\b", "\\1\\2"),
     ("\\b(gon|wan) (na)\\b", "\\1\\2"),
     ("\\b(got) (ta)\\b", "\\1\\2"),
@@ -30,7 +32,7 @@ DETOKENIZATION = (
 
 
 def detokenize(text: tf.Tensor) -> tf.Tensor:
-    """Makes readable text of tokens.
+    r"""Makes readable text of tokens.
 
     Args:
         text: Strings of any shape: tokens of `datasets.tokenization`, one blank between them.
@@ -41,7 +43,7 @@ def detokenize(text: tf.Tensor) -> tf.Tensor:
     Example:
 
     >>> detokenize("he said : `` it ca n't cost # 1,000 -lrb- yet -rrb- . ''").numpy().decode()
-    'he said: "it can\\'t cost £1,000 (yet)."'
+    'he said: "it can\'t cost £1,000 (yet)."'
     """
     for pattern, replacement in DETOKENIZATION:
         text = tf.strings.regex_replace(text, pattern, replacement)

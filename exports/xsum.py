@@ -1,8 +1,10 @@
 """Extreme summarization in the graph: a raw document in, a sentence out.
 
-Two signatures. `serving_default` gives the best `summary` of each `document` and its `score`, the
-mean log-probability of its words and its end; `nbest` gives all that the beam search has found,
-best first: `summaries` and `scores`, (batch, beam).
+Three signatures. `serving_default` gives the best `summary` of each `document` and its `score`, the
+mean log-probability of its words and its end. `nbest` gives all that the beam search has found,
+best first: `summaries` and `scores`, (batch, beam). `attention` gives, beside summary and score,
+where each hop looked when each word was written, (batch, hops, target, source), and the words:
+`summary_words`, which end with `</s>`, and `source_words`; both are filled up with "".
 
 A document is UTF-8 text. It is lowered and tokenized as the training data was
 (`datasets.tokenization`); its first million bytes and 10,000 words say what its topics are, and
@@ -47,63 +49,111 @@ def signatures(
         run: Its folder, which holds the vocabulary and the topics, as `zoo.xsum.kept` says.
         beam: Number of hypotheses of the beam search.
         longest: Most words of a summary.
+
+    Raises:
+        FileNotFoundError: If the run has kept no vocabulary.
     """
-    text = kept.read(run)
-    lexicon = Lexicon(text.vocabulary)
-    topics = text.topics and TopicInference(text.topics)
-    find = _find(model, lexicon, topics, text.document_length, beam, longest)
+    summarizer = _Summarizer(model, kept.read(run), beam, longest)
+    nbest, attention = _graph(summarizer.nbest), _graph(summarizer.attention)
 
     def best(document):
-        summaries, scores = find(document)
-        return {"summary": summaries[:, 0], "score": scores[:, 0]}
+        found = nbest(document)
+        return {"summary": found["summaries"][:, 0], "score": found["scores"][:, 0]}
 
-    def nbest(document):
-        summaries, scores = find(document)
-        return {"summaries": summaries, "scores": scores}
-
-    requests = [{"document": [EXAMPLES[0]]}, {"document": list(EXAMPLES)}]
-    tracked = [lexicon] if topics is None else [lexicon, topics]
+    one, several = {"document": [EXAMPLES[0]]}, {"document": list(EXAMPLES)}
     return {
-        "serving_default": Signature(best, requests, tracked),
-        "nbest": Signature(nbest, requests),
+        "serving_default": Signature(best, [one, several], summarizer.tracked),
+        "nbest": Signature(nbest, [one, several]),
+        "attention": Signature(attention, [one]),
     }
 
 
-def _find(model, lexicon, topics, document_length, beam, longest) -> Callable:
-    """Makes the function of raw documents, strings (batch,), to summaries, (batch, beam).
+def _graph(answer: Callable) -> Callable:
+    """Makes one graph of a function of documents, for any number of them.
 
-    Returns:
-        A function that returns strings, and their scores, float32.
+    Whoever calls it calls the same graph, so that the answers in the warm-up requests are those of
+    the exported one.
     """
-    specials = lexicon.specials
 
-    def find(document):
+    def of_any_batch(document):
         batch = tf.shape(document)[0]
-        # No documents are read as one without words: TensorFlow's kernels fail at empty batches.
-        document = tf.concat([document, tf.fill([tf.cast(batch == 0, tf.int32)], "")], axis=0)
-        words = tokens_in_graph(document)
-        topics_document = topics and topics(words)
-        if document_length:
-            words = words[:, :document_length]
-        end = tf.fill([words.nrows(), 1], specials.end)
-        ids = tf.concat([lexicon.ids(words), end], axis=1).to_tensor(specials.pad)
-        found = model.summarize(ids, topics_document, beam=beam, max_length=longest)
-        summaries = detokenize(_text(found, words, lexicon))
+        # No documents are taken for one without words: TensorFlow's kernels fail at empty batches.
+        none = tf.fill([tf.cast(batch == 0, tf.int32)], "")
+        outputs = answer(tf.concat([document, none], axis=0))
+        return {name: values[:batch] for name, values in outputs.items()}
+
+    spec = tf.TensorSpec([None], tf.string, name="document")
+    return tf.function(of_any_batch, input_signature=[spec], autograph=False)
+
+
+class _Summarizer:
+    """From strings to strings.
+
+    Args:
+        model: The model.
+        text: What the run has kept.
+        beam: Number of hypotheses.
+        longest: Most words of a summary.
+    """
+
+    def __init__(self, model: keras.Model, text: kept.Kept, beam: int, longest: int):
+        self._model = model
+        self._length = text.document_length
+        self._options = {"beam": beam, "max_length": longest}
+        self._lexicon = Lexicon(text.vocabulary)
+        self._specials = text.vocabulary.specials
+        self._topics = text.topics and TopicInference(text.topics)
+        self.tracked = [self._lexicon, self._topics] if text.topics else [self._lexicon]
+
+    def nbest(self, document: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns `summaries` and `scores`, (batch, beam)."""
+        words, inputs = self._read(document)
+        found = self._model.summarize(inputs["document"], inputs.get("topics"), **self._options)
+        written = self._written(words, found)
+        # Without the end.
+        summaries = detokenize(join(written, tf.maximum(found.lengths - 1, 0)))
         spoken = (words.row_lengths() > 0)[:, None]
         # Hypotheses that a small vocabulary does not have: -inf is no number in JSON.
         scores = tf.maximum(found.scores, found.scores.dtype.min)
-        return tf.where(spoken, summaries, "")[:batch], tf.where(spoken, scores, 0.0)[:batch]
+        return {
+            "summaries": tf.where(spoken, summaries, ""),
+            "scores": tf.where(spoken, scores, 0.0),
+        }
 
-    # One graph whoever calls it, so that the answers in the warm-up requests are those of the
-    # exported graph to the last bit.
-    documents = tf.TensorSpec([None], tf.string)
-    return tf.function(find, input_signature=[documents], autograph=False)
+    def attention(self, document: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the best summaries and where each hop looked."""
+        words, inputs = self._read(document)
+        found = self._model.summarize(inputs["document"], inputs.get("topics"), **self._options)
+        spoken = words.row_lengths() > 0
+        length = tf.where(spoken, found.lengths[:, 0], 0)
+        written = self._written(words, found)[:, 0]
+        start = tf.fill([words.nrows(), 1], self._specials.start)
+        inputs["summary"] = tf.concat([start, found.tokens[:, 0, :-1]], axis=1)
+        # What comes after the end is cut, as far as all rows have it.
+        longest = tf.reduce_max(length)
+        read = tf.sequence_mask(length, longest)
+        end = tf.fill([words.nrows(), 1], self._specials.symbols[self._specials.end])
+        return {
+            "summary": detokenize(join(written, tf.maximum(length - 1, 0))),
+            "score": tf.where(spoken, found.scores[:, 0], 0.0),
+            "attention": self._model.attention(inputs)[:, :, :longest],
+            "summary_words": tf.where(read, written[:, :longest], ""),
+            "source_words": tf.concat([words, end], axis=1).to_tensor(""),
+        }
 
+    def _read(self, document):
+        """Returns the words that are read, ragged strings (batch, words), and the inputs."""
+        words = tokens_in_graph(document)
+        inputs = {"topics": self._topics(words)} if self._topics else {}
+        if self._length:
+            words = words[:, : self._length]
+        end = tf.fill([words.nrows(), 1], self._specials.end)
+        ids = tf.concat([self._lexicon.ids(words), end], axis=1)
+        return words, {**inputs, "document": ids.to_tensor(self._specials.pad)}
 
-def _text(found, words: tf.RaggedTensor, lexicon: Lexicon) -> tf.Tensor:
-    """Returns the words of hypotheses, joined by blanks, strings (batch, beam)."""
-    source = tf.concat([words, tf.fill([words.nrows(), 1], "")], axis=1).to_tensor("")
-    attended = tf.gather(source, tf.maximum(found.alignments, 0), batch_dims=1)
-    unknown = found.tokens == lexicon.specials.unknown
-    written = tf.where(unknown, attended, lexicon.words(found.tokens))
-    return join(written, tf.maximum(found.lengths - 1, 0))  # Without the end.
+    def _written(self, words, found):
+        """Returns the words of hypotheses, strings (batch, beam, length)."""
+        source = tf.concat([words, tf.fill([words.nrows(), 1], "")], axis=1).to_tensor("")
+        attended = tf.gather(source, tf.maximum(found.alignments, 0), batch_dims=1)
+        unknown = found.tokens == self._specials.unknown
+        return tf.where(unknown, attended, self._lexicon.words(found.tokens))

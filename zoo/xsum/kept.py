@@ -1,4 +1,4 @@
-"""What a run keeps of its corpus, so that it can be served without the corpus.
+"""What a run keeps of its corpus, so that it can summarize and be served without the corpus.
 
 WORKDIR/corpus.json       length that documents are cut to, hashes of vocabulary and topics
 WORKDIR/vocabulary.txt    as in the corpus
@@ -11,11 +11,13 @@ import os
 import pathlib
 from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from datasets import summarization, topic_model, vocabulary
 from datasets.topic_model import Topics
 from datasets.vocabulary import Vocabulary
+from zoo.xsum.model import TopicConvS2S
 
 
 class Kept(NamedTuple):
@@ -110,3 +112,23 @@ def read(run: str | os.PathLike) -> Kept:
         topic_model.load(run) if described["topics_sha256"] else None,
         described["document_length"],
     )
+
+
+def load_model(run: str | os.PathLike) -> TopicConvS2S:
+    """Loads the best model of a run, which may still be training, without mixed precision.
+
+    Args:
+        run: A run, or a folder of weights.
+
+    Raises:
+        FileNotFoundError: If there is no best.keras.
+    """
+    path = pathlib.Path(run, "best.keras")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no {path}: a run of python -m zoo.xsum.train has it after its first epoch."
+        )
+    model = keras.saving.load_model(path, compile=False)
+    for layer in model._flatten_layers():
+        layer.dtype_policy = layer.variable_dtype
+    return model
