@@ -16,7 +16,10 @@ DATA = (
     / "cnn_dailymail"
 )
 
-STORY = "(CNN) -- It rains in Zermatt.\n\nWe stay in.\n\n@highlight\n\nIt rains\n\n@highlight\n\nIn Zermatt\n"
+STORY = (
+    "(CNN) -- It rains in Zermatt.\n\nWe stay in.\n\n"
+    "@highlight\n\nIt rains\n\n@highlight\n\nIn Zermatt\n"
+)
 DOCUMENT = ["-lrb- cnn -rrb- -- it rains in zermatt .", "we stay in ."]
 SUMMARY = ["it rains .", "in zermatt ."]
 SETTINGS = cnn_dailymail.SETTINGS.replaced(vocabulary_size=6)
@@ -120,15 +123,22 @@ class CnnDailymailTest(parameterized.TestCase):
     def test_the_vocabulary_has_50000_words_with_the_special_symbols(self):
         self.assertEqual(cnn_dailymail.SETTINGS.vocabulary_size + 4, 50_000)
 
-    def test_the_vocabulary_counts_whole_articles_and_copies_follow_the_cut(self):
-        self._write("train.source", "a zoe\n")
-        self._write("train.source", " ".join(["a"] * 400 + ["zoe", "zoe"]) + "\n")
+    def _long(self):
+        self._write("train.source", " ".join(["a"] * 400 + ["zoe"] * 500) + "\n")
         self._write("train.target", "zoe a\n")
+
+    def test_the_vocabulary_counts_whole_articles(self):
+        self._long()
         self._prepare(".", settings=SETTINGS.replaced(vocabulary_size=1), tokenized=True)
-        self.assertEqual(vocabulary.read(self.output / "vocabulary.txt").words[4:], ["a"])
+        self.assertEqual(vocabulary.read(self.output / "vocabulary.txt").words[4:], ["zoe"])
+
+    def test_what_is_cut_away_cannot_be_copied(self):
+        self._long()
+        self._write("vocab", "a 400\n")
+        words = SETTINGS.replaced(vocabulary=str(self.folder / "vocab"))
+        self._prepare(".", settings=words, tokenized=True)
         example = next(records.examples(self.output, "train"))
         features = records.parse([example], ["summary_extended", "copied_words"])
-        # "zoe" stands after the 400 words that are read: it cannot be copied.
         self.assertEqual(features["summary_extended"].to_list(), [[0, 4, 0]])
         self.assertEqual(features["copied_words"].to_list(), [[]])
 

@@ -84,6 +84,12 @@ class SummarizationTest(absltest.TestCase):
         # "." 4 times, "the", "rain" and "sun" twice, then "is"; "end" is cut away.
         self.assertEqual(words, [".", "the", "sun", "rain", "is"])
 
+    def test_of_words_as_frequent_those_of_all_documents_come_first(self):
+        texts = {"a": ("x.", "s."), "b": ("y.", "t."), "g": ("z.", "u.")}
+        self._prepare(SMALL.replaced(vocabulary_size=9), functools.partial(corpus, texts))
+        words = vocabulary.read(self.output / "vocabulary.txt").words[4:]
+        self.assertEqual(words, [".", "x", "y", "z", "s", "t", "u"])
+
     def test_hashes_are_those_of_the_files(self):
         manifest = self._prepare()
         files = manifest["splits"]["train"]["files"]
