@@ -13,6 +13,7 @@ from absl import app, flags
 
 from datasets import records, topics, vocabulary
 from zoo import run
+from zoo.xsum import kept
 from zoo.xsum.batches import SummaryBatches
 from zoo.xsum.model import TopicConvS2S
 from zoo.xsum.nesterov import Nesterov
@@ -79,10 +80,13 @@ def test_figures(model: keras.Model, batches: SummaryBatches) -> dict:
 def main(_) -> None:
     """Trains, tests, and leaves a working folder."""
     strategy = run.start()
-    words = len(vocabulary.read(pathlib.Path(FLAGS.data, "vocabulary.txt")))
-    word_topics = None
-    if FLAGS.encoder_topics != "none":
-        word_topics = topics.load_word_topics(FLAGS.data, FLAGS.word_topics)
+    with_topics = FLAGS.encoder_topics != "none"
+    try:  # So that the folder alone is enough to summarize with, and to export.
+        kept.keep(FLAGS.data, FLAGS.workdir, with_topics)
+    except (OSError, ValueError) as error:
+        sys.exit(f"zoo.xsum.train: {error}")
+    words = len(vocabulary.read(pathlib.Path(FLAGS.workdir, "vocabulary.txt")))
+    word_topics = topics.load_word_topics(FLAGS.data, FLAGS.word_topics) if with_topics else None
     with strategy.scope():
         model = make_model(words, word_topics)
         optimizer = Nesterov(FLAGS.learning_rate, FLAGS.momentum, FLAGS.clip_norm)
