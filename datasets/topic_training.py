@@ -73,6 +73,20 @@ def _bags(task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.concatenate(ids or empty), np.concatenate(counts or empty), np.array(lengths, int)
 
 
+def _lemmas(
+    data: pathlib.Path, stop_words: Sequence[str], exceptions: str | None, processes: int
+) -> tuple[list[str], dict[str, int]]:
+    """The lemmas of the training documents, and the place of the lemma of every word."""
+    counts = count_words(data, processes)
+    stop = lemmas.stop_words() | frozenset(stop_words)
+    of_words = lemmas.lemma_of_words(counts, lemmas.Lemmatizer(counts, exceptions), stop)
+    if not of_words:
+        raise ValueError(f"The training documents of {data} have no word but stop words.")
+    names = list(dict.fromkeys(of_words.values()))
+    place = {name: i for i, name in enumerate(names)}
+    return names, {word: place[lemma] for word, lemma in of_words.items()}
+
+
 def train(
     data: pathlib.Path,
     topics: int = 512,
@@ -106,14 +120,7 @@ def train(
     """
     from gensim.models import LdaModel, LdaMulticore
 
-    counts = count_words(data, processes)
-    stop = lemmas.stop_words() | frozenset(stop_words)
-    of_words = lemmas.lemma_of_words(counts, lemmas.Lemmatizer(counts, exceptions), stop)
-    names = list(dict.fromkeys(of_words.values()))
-    place = {name: i for i, name in enumerate(names)}
-    word_ids = {word: place[lemma] for word, lemma in of_words.items()}
-    if not names:
-        raise ValueError(f"The training documents of {data} have no word but stop words.")
+    names, word_ids = _lemmas(data, stop_words, exceptions, processes)
     tasks = [(path, word_ids) for path in text_shards.files(data, "train")]
     bags = _Bags(list(parallel.ordered(_bags, tasks, processes)), passes)
     settings = {
