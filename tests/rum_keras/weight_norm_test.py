@@ -56,7 +56,10 @@ class WeightNormTest(parameterized.TestCase):
     @parameterized.parameters("dense", "same")
     def test_a_kernel_computed_before_gives_the_same(self, kind):
         layer, x = make_layer(kind), normal(2, 5, 4, seed=9)
-        np.testing.assert_array_equal(layer(x, kernel=layer.effective_kernel()), layer(x))
+        kernel = layer.effective_kernel()
+        np.testing.assert_array_equal(layer(x, kernel=kernel), layer(x))
+        bias = np.broadcast_to(backend.to_numpy(layer.bias), (2, 5, 6))
+        np.testing.assert_array_equal(layer(x, kernel=0 * kernel), bias)
 
     @parameterized.parameters("dense", "same")
     def test_the_kernel_starts_as_the_initializer_drew_it(self, kind):
