@@ -112,7 +112,8 @@ def endpoint(
             training=False,
         )
         logits, scores = outputs if attends else (outputs, None)
-        probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
+        # Models that tasks share have classes beyond those of this one; no training saw them.
+        probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))[:, : len(answers)]
         best = tf.gather(answers, tf.argmax(probabilities, axis=1))
         found = {
             "answer": tf.where(form, best, ""),

@@ -28,6 +28,7 @@ from zoo.babi import table
 from zoo.babi.dmn_plus import dmn_plus
 from zoo.babi.dnc import dnc
 from zoo.babi.entnet import entnet
+from zoo.babi.evaluate import BATCH, predict
 from zoo.babi.gmemn2n import gmemn2n
 from zoo.babi.memn2n import memn2n
 from zoo.babi.model import babi_model
@@ -35,7 +36,6 @@ from zoo.babi.qrn import qrn
 from zoo.batches import Batches
 
 FLAGS = flags.FLAGS
-EVALUATION_BATCH = 250
 # What sizes are multiples of with --round_up.
 MULTIPLES = {
     "words": 48,
@@ -154,12 +154,7 @@ def test_figures(
     model: keras.Model, story: np.ndarray, question: np.ndarray, answer: np.ndarray
 ) -> dict[str, float]:
     """Returns the part of questions answered rightly, and the mean cross-entropy."""
-    parts = []
-    for first in range(0, len(answer), EVALUATION_BATCH):
-        rows = slice(first, first + EVALUATION_BATCH)
-        # Not by `predict`, which would compile the model once more.
-        parts.append(keras.ops.convert_to_numpy(model([story[rows], question[rows]])))
-    logits = np.concatenate(parts)
+    logits = predict(model, story, question)
     known = answer >= 0  # An answer that training did not have cannot be given.
     loss = keras.losses.sparse_categorical_crossentropy(
         answer[known], logits[known], from_logits=True
@@ -173,14 +168,14 @@ def baseline(answers: np.ndarray) -> tuple[str, float]:
     return "answers by frequency", -sum(part * math.log(part) for part in parts)
 
 
-def is_over(workdir: Path) -> bool:
-    """Whether validation has not improved for --patience epochs, or nothing is left to improve."""
+def is_over(workdir: Path, patience: int, enough: float) -> bool:
+    """Whether a run can end: no improvement for `patience` epochs, or an accuracy of `enough`."""
     rows = progress.read_log(workdir / "log.csv")
     losses = [row["val_loss"] for row in rows]
     if not rows:
         return False
     since = len(losses) - 1 - losses.index(min(losses))
-    return since >= FLAGS.patience or rows[-1]["val_accuracy"] >= FLAGS.enough
+    return since >= patience or rows[-1]["val_accuracy"] >= enough
 
 
 def write_vocabulary(workdir: Path, known: babi.Vocabulary) -> None:
@@ -216,7 +211,7 @@ def train(task: int, models: Models) -> None:
     checkpoint, callbacks = run.callbacks(model, batches, expected)
     fit = multi_worker.fit if FLAGS.strategy == "multi_worker" else keras.Model.fit
     for epoch, dataset in checkpoint.epochs():
-        if is_over(workdir):
+        if is_over(workdir, FLAGS.patience, FLAGS.enough):
             break
         fit(
             model,
@@ -224,7 +219,7 @@ def train(task: int, models: Models) -> None:
             initial_epoch=epoch,
             epochs=epoch + 1,
             validation_data=(validation[:2], validation[2]),
-            validation_batch_size=EVALUATION_BATCH,
+            validation_batch_size=BATCH,
             callbacks=callbacks,
             shuffle=False,
             verbose=0,
