@@ -4,12 +4,14 @@ import keras
 from absl import flags
 
 import rum_keras
+from rum_keras.qrnn import QRNN
+from rum_keras.weight_dropped_lstm import WeightDroppedLSTM
 
 RETURN = {"return_sequences": True, "return_state": True}
 
 # Fast LSTMs, and this as the slow cell.
 FAST_SLOW = ("fs_eurnn", "fs_goru", "fs_lstm", "fs_rum")
-STACKS = ("hyper_lstm", "layer_norm_lstm", "lstm", "nas", "qrnn", "rum")
+STACKS = ("hyper_lstm", "layer_norm_lstm", "lstm", "nas", "qrnn", "rum", "weight_dropped_lstm")
 
 
 def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -49,7 +51,12 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_bool("rum_layer_norm", True, "RUM: whether to normalize layers.", **options)
     flags.DEFINE_integer("first_window", 2, "qrnn: steps that the first layer sees.", 1, **options)
     flags.DEFINE_float(
-        "weight_dropout", 0.0, "qrnn: fraction of kernels dropped.", 0.0, 1.0, **options
+        "weight_dropout",
+        0.0,
+        "qrnn, weight_dropped_lstm: fraction of the (recurrent) weights dropped.",
+        0.0,
+        1.0,
+        **options,
     )
 
 
@@ -67,6 +74,9 @@ def layers_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> list[keras
         units[-1] = values.last_units or units[-1]
         if values.model == "qrnn":
             return [_qrnn(n, layer == 0, values) for layer, n in enumerate(units)]
+        if values.model == "weight_dropped_lstm":
+            rate = values.weight_dropout
+            return [WeightDroppedLSTM(n, weight_dropout=rate, **RETURN) for n in units]
         return [_layer(_cell(values.model, n, values)) for n in units]
     except ValueError as error:
         raise SystemExit(f"--model={values.model} refuses these flags: {error}") from error
@@ -85,7 +95,7 @@ def _layer(cell):
 
 
 def _qrnn(units, first, values):
-    return rum_keras.QRNN(
+    return QRNN(
         units,
         window=values.first_window if first else 1,
         zoneout=values.zoneout_c,

@@ -47,8 +47,8 @@ class CharacterModel(keras.Model):
     Call arguments:
         inputs: int32 (batch, time), ids of texts that start here. Or windows, a dictionary of
             `ids`, int32 (batch, time); `row`, int32 (batch,): which row of the states each window
-            continues, each row being in one window; and `fresh`, bool (batch,): whether it starts
-            from zero instead.
+            continues, each row being in one window; and `fresh`, int32 (batch,): 1 where it starts
+            from zero instead, else 0. (Keras adds inputs up over replicas; it could not add bool.)
         training: Whether dropout and zoneout are random, and which states windows continue.
 
     Returns:
@@ -195,7 +195,7 @@ class CharacterModel(keras.Model):
         if carried is None:
             name = "training_rows" if training else "evaluation_rows"
             raise ValueError(f"To continue windows, make the model with {name}, or .continuing().")
-        fresh = inputs["fresh"][:, None]
+        fresh = inputs["fresh"][:, None] > 0
         states = [ops.take(variable, row, axis=0) for variable in carried]
         states = [ops.where(fresh, ops.zeros_like(state), state) for state in states]
         logits, states = self.advance(inputs["ids"], states, training)
@@ -218,10 +218,12 @@ class CharacterModel(keras.Model):
         Returns:
             The logits, (batch, time, symbols), and the states after.
         """
+        outputs = ops.one_hot(ids, len(self.symbols), dtype=self.compute_dtype)
         if self.embedding:
-            outputs = self.embedding(ids)
-        else:
-            outputs = ops.one_hot(ids, len(self.symbols), dtype=self.compute_dtype)
+            # A product, for a dense gradient: of a sparse one Keras 3.15's Adam squares the part of
+            # each character of the text, not their sum, and clips as if they were of other rows.
+            embeddings = ops.cast(self.embedding.embeddings, outputs.dtype)
+            outputs = ops.matmul(outputs, embeddings)
         states, new_states = list(states), []
         for layer, dropout in zip(self.recurrent_layers, self.dropouts[:-1], strict=True):
             outputs = dropout(outputs, training=training)

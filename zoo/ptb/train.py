@@ -15,6 +15,7 @@ from absl import app, flags
 from datasets import ptb
 from zoo import run
 from zoo.ptb import layers
+from zoo.ptb.clipped_adam import ClippedAdam
 from zoo.ptb.model import BitsPerCharacter, CharacterModel, SummedCrossentropy
 from zoo.ptb.windows import Windows, evaluation_windows, steps_per_pass
 
@@ -108,7 +109,7 @@ def compiled_model(symbols: str, passes: int) -> CharacterModel:
         evaluation_rows=FLAGS.evaluation_rows,
     )
     model.compile(
-        keras.optimizers.Adam(learning_rate(passes), epsilon=1e-8, global_clipnorm=FLAGS.clip_norm),
+        ClippedAdam(learning_rate(passes), FLAGS.clip_norm, epsilon=1e-8),
         loss=SummedCrossentropy(),
         metrics=[BitsPerCharacter()],
         jit_compile=run.jit_compile(),

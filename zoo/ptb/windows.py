@@ -62,8 +62,8 @@ class Windows:
         Returns:
             A dataset of known length of the inputs and the targets of
             `zoo.ptb.model.CharacterModel`: `ids` (batch_size, window), `row` (batch_size,) and
-            `fresh` (batch_size,), whether states start from zero; and the characters that follow,
-            (batch_size, window).
+            `fresh` (batch_size,), 1 where states start from zero, else 0; and the characters that
+            follow, (batch_size, window).
         """
         start = epoch * self.steps_per_epoch
         stop = min(start + self.steps_per_epoch, self.steps)
@@ -139,4 +139,4 @@ def evaluation_windows(ids: np.ndarray, rows: int, window: int, first: int) -> t
 
 def _inputs(ids: tf.Tensor, fresh: tf.Tensor) -> dict[str, tf.Tensor]:
     rows = ids.shape[0]
-    return {"ids": ids, "row": tf.range(rows), "fresh": tf.fill([rows], fresh)}
+    return {"ids": ids, "row": tf.range(rows), "fresh": tf.fill([rows], tf.cast(fresh, tf.int32))}

@@ -22,7 +22,11 @@ def ids(batch: int, time: int = TIME, seed: int = 0) -> np.ndarray:
 
 def window(values: np.ndarray, fresh: bool = False) -> dict[str, np.ndarray]:
     rows = len(values)
-    return {"ids": values, "row": np.arange(rows, dtype="int32"), "fresh": np.full(rows, fresh)}
+    return {
+        "ids": values,
+        "row": np.arange(rows, dtype="int32"),
+        "fresh": np.full(rows, int(fresh)),
+    }
 
 
 def lstm_model(layers: int = 2, **options) -> CharacterModel:
@@ -103,7 +107,7 @@ class CharacterModelTest(parameterized.TestCase):
         model(window(text[:, :TIME], fresh=True))
         order = np.array([2, 0, 1], "int32")
         rest = text[order, TIME:]
-        logits = model({"ids": rest, "row": order, "fresh": np.array([False, True, False])})
+        logits = model({"ids": rest, "row": order, "fresh": np.array([0, 1, 0])})
         whole, alone = numpy(model(text))[order, TIME:], numpy(model(rest))
         np.testing.assert_allclose(logits, np.stack([whole[0], alone[1], whole[2]]), atol=1e-5)
 

@@ -33,7 +33,7 @@ class WindowsTest(parameterized.TestCase):
         read = [window for epoch in range(4) for window in arrays(text.epoch(epoch))]
         self.assertLen(read, 7)
         self.assertEqual([inputs["fresh"].tolist() for inputs, _ in read],
-                         [[step % 3 == 0] * 2 for step in range(7)])  # fmt: skip
+                         [[int(step % 3 == 0)] * 2 for step in range(7)])  # fmt: skip
         self.assertEqual([inputs["row"].tolist() for inputs, _ in read], [[0, 1]] * 7)
         self.assertEqual([inputs["ids"][0, 0] for inputs, _ in read], [0, 3, 6, 0, 3, 6, 0])
 
@@ -64,7 +64,7 @@ class WindowsTest(parameterized.TestCase):
         targets = np.concatenate([targets for _, targets in read], axis=1)
         self.assertEqual(inputs.shape[0], rows)
         self.assertEqual([x["fresh"].tolist() for x, _ in read],
-                         [[step == 0] * rows for step in range(len(read))])  # fmt: skip
+                         [[int(step == 0)] * rows for step in range(len(read))])  # fmt: skip
         np.testing.assert_array_equal(np.sort(targets[targets != IGNORED]), text)
         before = np.concatenate([[first], text])
         np.testing.assert_array_equal(inputs[targets >= 0], before[targets[targets >= 0]])
