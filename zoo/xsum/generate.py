@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,9 +178,33 @@ def unfinished(output: pathlib.Path, described: Mapping) -> tuple[pathlib.Path, 
     return path, count
 
 
-def _batches(examples: Iterator[dict], size: int) -> Iterator[list[dict]]:
-    while batch := list(itertools.islice(examples, size)):
-        yield batch
+def append(
+    path: pathlib.Path,
+    generator: Generator,
+    examples: Iterable[Mapping],
+    batch_size: int = 8,
+    with_attention: int = 0,
+) -> Iterator[int]:
+    """Adds the summaries of examples to a file.
+
+    Args:
+        path: The file.
+        generator: Makes them.
+        examples: Rows of `datasets.text_shards`.
+        batch_size: How many at a time.
+        with_attention: How many of the first rows get attention.
+
+    Yields:
+        After each batch, how many lines were added.
+    """
+    examples = iter(examples)
+    with path.open("a", encoding="utf-8") as file:
+        while batch := list(itertools.islice(examples, batch_size)):
+            rows = generator.rows(batch, with_attention)
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            file.flush()
+            with_attention -= len(rows)
+            yield len(rows)
 
 
 def _described() -> dict:
@@ -210,18 +234,13 @@ def main(_) -> None:
         examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
         progress = parallel.Progress("summaries", total, "documents")
         progress.add(done, skipped=True)
-        with path.open("a", encoding="utf-8") as file:
-            for batch in _batches(examples, FLAGS.batch_size):
-                rows = generator.rows(batch, FLAGS.attention - done)
-                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-                file.flush()
-                done += len(rows)
-                progress.add(len(rows))
+        for count in append(path, generator, examples, FLAGS.batch_size, FLAGS.attention - done):
+            progress.add(count)
     except (OSError, ValueError) as error:
         sys.exit(f"zoo.xsum.generate: {error}")
     progress.close()
     os.replace(path, output)
-    print(f"{output}: {done} documents in {time.monotonic() - start:.1f} s, {generator.system}")
+    print(f"{output}: {total} documents in {time.monotonic() - start:.1f} s, {generator.system}")
 
 
 if __name__ == "__main__":
