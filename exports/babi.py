@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 from exports.signature import Signature
+from zoo.babi import dmn_plus, dnc, entnet, gmemn2n, memn2n, qrn  # noqa: F401  (registers layers)
 
 
 def _vocabulary(run: Path | None) -> dict:

@@ -18,7 +18,7 @@ from absl import app, flags
 
 import rum_keras  # noqa: F401  (registers the layers that load_model needs)
 from datasets import babi
-from zoo.babi import table
+from zoo.babi import dmn_plus, dnc, entnet, gmemn2n, memn2n, qrn, table  # noqa: F401  (likewise)
 
 WEIGHTS = Path(__file__).parent / "weights"
 BATCH = 250
