@@ -3,6 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python -m
 # A process a core; a file's tests stay together, since many share what its first one made.
 PARALLEL = --numprocesses=auto --dist=loadfile
+BAZEL_TESTS = //...
 JAX_TESTS = tests/rum_keras $(wildcard tests/zoo/*/model_test.py)
 
 export KERAS_HOME := $(CURDIR)/build/keras
@@ -41,7 +42,8 @@ bench: .venv/test.installed  ## time and memory of RUM beside keras.layers.GRU
 	$(RUN) tests.bench.bench
 
 bazel: .venv/test.installed  ## the tests again, under Debian's bazel-bootstrap, offline
-	PATH="$(CURDIR)/.venv/bin:$$PATH" bazel test //...
+	PATH="$(CURDIR)/.venv/bin:$$PATH" bazel build //...
+	PATH="$(CURDIR)/.venv/bin:$$PATH" bazel test $(BAZEL_TESTS)
 
 CPP_CHECK_FLAGS = -O0 -w -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=1 -DEIGEN_MAX_ALIGN_BYTES=64
 CPP_CHECK_LIBRARIES = -l:libtensorflow_cc.so.2 -l:libtensorflow_framework.so.2
@@ -79,7 +81,7 @@ clean:  ## remove the environments and what the targets built
 
 # What an environment holds follows pyproject.toml, so a change there installs again.
 .venv/demo.installed: EXTRAS = tensorflow,figures,serving
-.venv/test.installed: EXTRAS = tensorflow,jax,serving,figures,test
+.venv/test.installed: EXTRAS = tensorflow,jax,serving,figures,data,topics,rouge,test
 .venv/%.installed: pyproject.toml | .venv/bin/python
 	@echo "Installing TensorFlow, Keras and what else this target needs: about a minute."
 	.venv/bin/pip install --quiet --editable '.[$(EXTRAS)]'
