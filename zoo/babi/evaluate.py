@@ -93,7 +93,7 @@ def main(argv: list[str]) -> None:
     """Tests the rows that the flags name."""
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    rows = flags.FLAGS.row or sorted(path for path in WEIGHTS.glob("*") if path.is_dir())
+    rows = flags.FLAGS.row or sorted(path for path in WEIGHTS.glob("*") if table.read(path))
     if not rows:
         sys.exit(f"zoo.babi.evaluate: there is no row in {WEIGHTS}: name one with --row.")
     failed = []

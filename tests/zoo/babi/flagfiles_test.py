@@ -49,7 +49,12 @@ CELLS = {
     "rum_lambda1": (180_992, 256),
     "urnn": (35_584, 512),
 }
-SMALL = {"gru": (17_400, 50), "lstm": (23_000, 50), "rum_lambda1": (14_750, 50)}
+SMALL = {
+    "gru": (17_400, 50),
+    "lstm": (23_000, 50),
+    "rum_lambda0": (14_750, 50),
+    "rum_lambda1": (14_750, 50),
+}
 
 
 class FlagfilesTest(parameterized.TestCase):
