@@ -1,0 +1,54 @@
+"""A prepared corpus and a run of an untrained model, small enough for any test."""
+
+import json
+import pathlib
+
+import keras
+
+from datasets import summarization, xsum
+from tests.zoo.xsum.tiny_run import ARTICLES
+from zoo.pointer_generator import kept
+from zoo.pointer_generator.model import PointerGenerator
+
+DOCUMENT_LENGTH, MIN_LENGTH, MAX_LENGTH = 12, 2, 7
+
+
+def prepare(folder: pathlib.Path, specials: str = "see") -> pathlib.Path:
+    """Prepares the corpus and returns its folder."""
+    source, data = folder / "articles.jsonl", folder / "data"
+    rows = [
+        {"id": f"bbc{i}", "document": document, "summary": summary}
+        for i, (document, summary) in enumerate(ARTICLES)
+    ]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = summarization.Settings(vocabulary_size=16, document_length=20, specials=specials)
+    xsum.prepare([str(source)], str(data), settings, held_out=2, processes=1)
+    return data
+
+
+def write(folder: pathlib.Path, **options) -> tuple[pathlib.Path, pathlib.Path]:
+    """Prepares the corpus and writes a run.
+
+    Args:
+        folder: Where to make both.
+        **options: Of the model.
+
+    Returns:
+        The folders of the corpus and of the run.
+    """
+    data, run = prepare(folder), folder / "run"
+    run.mkdir()
+    kept.keep(data, run, DOCUMENT_LENGTH, MIN_LENGTH, MAX_LENGTH)
+    make_model(len(kept.read(run).vocabulary), **options).save(run / "best.keras")
+    (run / "metrics.json").write_text(json.dumps({"recipe": "zoo.pointer_generator.train"}))
+    return data, run
+
+
+def make_model(size: int, **options) -> PointerGenerator:
+    """Makes a model whose summaries depend on what it reads."""
+    keras.utils.set_random_seed(5)
+    model = PointerGenerator(size, embedding=4, units=3, **options)
+    model.build()
+    for weight in model.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape, stddev=0.8, seed=len(weight.path)))
+    return model
