@@ -1,0 +1,1 @@
+"""Abstractive summarization with a pointer-generator (RUM, task E)."""
