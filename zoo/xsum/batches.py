@@ -109,6 +109,10 @@ class SummaryBatches:
             lambda: (order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)), len(cuts) - 1
         )
 
+    def arrays(self) -> tuple[dict, np.ndarray, np.ndarray]:
+        """All articles as one batch: more padding than `all` has."""
+        return self.batch(np.arange(len(self._split)))
+
     def batch(self, rows: np.ndarray) -> tuple[dict, np.ndarray, np.ndarray]:
         """The arrays of some articles: inputs, targets and weights, as `epoch` yields them."""
         pad, end = self._specials.pad, self._specials.end

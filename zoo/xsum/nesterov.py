@@ -25,9 +25,12 @@ class Nesterov(keras.optimizers.SGD):
 
     Args:
         learning_rate: Float.
-        momentum: Float from 0 to 1.
+        momentum: Float above 0, at most 1.
         clip_norm: Largest norm of the gradient.
         **kwargs: `name`.
+
+    Raises:
+        ValueError: if `momentum` or `clip_norm` is not positive.
 
     Reference:
         Sutskever et al., 2013, On the importance of initialization and momentum in deep learning.
@@ -41,6 +44,10 @@ class Nesterov(keras.optimizers.SGD):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate, momentum=momentum, nesterov=True, **kwargs)
+        if not (momentum > 0 and clip_norm > 0):
+            raise ValueError(
+                f"`momentum` and `clip_norm` must be positive, received {momentum}, {clip_norm}."
+            )
         self.clip_norm = clip_norm
 
     def build(self, variables):

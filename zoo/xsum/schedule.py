@@ -27,15 +27,15 @@ class DropLearningRate(keras.callbacks.Callback):
     def ended(self, optimizer: keras.optimizers.Optimizer) -> bool:
         """Whether the learning rate is below the lowest."""
         # Not by a rounding error: 0.1 divided by ten three times is not 1e-4 in float32.
-        return float(_nesterov(optimizer).learning_rate) < self._lowest * (1 - 1e-3)
+        return _read(_nesterov(optimizer).learning_rate) < self._lowest * (1 - 1e-3)
 
     def on_epoch_end(self, epoch, logs=None):
         optimizer = _nesterov(self.model.optimizer)
-        logs["learning_rate"] = float(optimizer.learning_rate)
-        if logs["val_loss"] < float(optimizer.lowest_loss) * (1 - self._threshold):
+        rate = logs["learning_rate"] = _read(optimizer.learning_rate)
+        if logs["val_loss"] < _read(optimizer.lowest_loss) * (1 - self._threshold):
             optimizer.lowest_loss.assign(logs["val_loss"])
             return
-        optimizer.learning_rate.assign(optimizer.learning_rate * 0.1)
+        optimizer.learning_rate.assign(rate * 0.1)
         if self.ended(optimizer):
             print(f"The learning rate is below {self._lowest:g}: the end.", flush=True)
             self.model.stop_training = True
@@ -70,9 +70,14 @@ class TokensPerSecond(keras.callbacks.Callback):
         self._start = (time.monotonic(), self._count())
 
     def _count(self):
-        return float(self.model.token_loss.count)
+        return _read(self.model.token_loss.count)
 
 
 def _nesterov(optimizer: keras.optimizers.Optimizer) -> Nesterov:
     """The optimizer itself, where mixed_float16 wraps it to scale losses."""
     return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _read(variable: keras.Variable) -> float:
+    """The value of a variable, of all replicas together."""
+    return float(keras.ops.convert_to_numpy(variable))

@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from datasets import records, topics, vocabulary
-from zoo import run
+from zoo import multi_worker, run
 from zoo.xsum import kept
 from zoo.xsum.batches import SummaryBatches
 from zoo.xsum.model import TopicConvS2S
@@ -100,12 +100,17 @@ def main(_) -> None:
     schedule = DropLearningRate(FLAGS.min_learning_rate)
     checkpoint, callbacks = run.callbacks(model, train, baseline)
     model.stop_training = schedule.ended(model.optimizer)
+    fit, held_out = keras.Model.fit, {"validation_data": validation.all()}
+    if FLAGS.strategy == "multi_worker":
+        fit = multi_worker.fit
+        held_out = {"validation_data": validation.arrays(), "validation_batch_size": 32}
     for epoch, batches in checkpoint.epochs():
-        model.fit(
+        fit(
+            model,
             batches,
             initial_epoch=epoch,
             epochs=epoch + 1,
-            validation_data=validation.all(),
+            **held_out,
             callbacks=[schedule, TokensPerSecond(), *callbacks],
             shuffle=False,
             verbose=0,
