@@ -82,7 +82,6 @@ def start() -> tf.distribute.Strategy:
         )
     _check_flags()
     workdir = _workdir()
-    run_flags.check(workdir / "run.flags", _command())
     metrics = workdir / "metrics.json"
     if finished():
         print(f"This run is finished: {metrics}. To go on, give it more --steps.")
@@ -100,7 +99,12 @@ def start() -> tf.distribute.Strategy:
 
 
 def finished() -> bool:
-    """Whether the run that the flags describe has been done, metrics and all."""
+    """Whether the run that the flags describe has been done, metrics and all.
+
+    Raises:
+        SystemExit: if the working folder holds a run with other flags.
+    """
+    run_flags.check(_workdir() / "run.flags", _command())
     metrics = _workdir() / "metrics.json"
     return metrics.exists() and json.loads(metrics.read_text())["steps"] >= FLAGS.steps
 

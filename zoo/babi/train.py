@@ -75,15 +75,18 @@ class Stories(Batches):
 
 def load(task: int) -> tuple[babi.Task, str]:
     """Loads a task as the flags say, and returns also the language that it came from."""
+    stand_in = dict(pair.split(":", 1) for pair in FLAGS.stand_in).get(str(task))
     try:
-        return babi.load(FLAGS.data, task, FLAGS.language), FLAGS.language
-    except FileNotFoundError as missing:
-        stand_in = dict(pair.split(":") for pair in FLAGS.stand_in).get(str(task))
-        if stand_in is None:
-            raise
-        loaded = babi.load(FLAGS.data, task, stand_in)
-        print(f"{missing} Task {task} takes {stand_in} instead: {len(loaded.train)} questions.")
-        return loaded, stand_in
+        try:
+            return babi.load(FLAGS.data, task, FLAGS.language), FLAGS.language
+        except FileNotFoundError as missing:
+            if stand_in is None:
+                raise
+            loaded = babi.load(FLAGS.data, task, stand_in)
+            print(f"{missing} Task {task} takes {stand_in} instead: {len(loaded.train)} questions.")
+            return loaded, stand_in
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"zoo.babi.train: {error}")
 
 
 def vocabulary(questions: babi.Task) -> babi.Vocabulary:
@@ -101,10 +104,13 @@ def rounded(name: str, size: int) -> int:
 def make_model(words: int, answers: int, known: babi.Vocabulary) -> keras.Model:
     """Returns the model that the flags choose, for stories of the sizes of `known`."""
     if FLAGS.model in NETWORKS:
-        pairs = (pair.split("=", 1) for pair in FLAGS.network_options)
-        options = {name: ast.literal_eval(value) for name, value in pairs}
         width = max(known.sentence_words, known.question_words)
-        return NETWORKS[FLAGS.model](words, answers, known.sentences, width, **options)
+        try:
+            pairs = (pair.split("=", 1) for pair in FLAGS.network_options)
+            options = {name: ast.literal_eval(value) for name, value in pairs}
+            return NETWORKS[FLAGS.model](words, answers, known.sentences, width, **options)
+        except (SyntaxError, TypeError, ValueError) as error:
+            sys.exit(f"--model={FLAGS.model} refuses these --network_options: {error}")
     layer = cells.layer_from_flags(return_sequences=FLAGS.attention)
     return babi_model(
         layer,
@@ -230,23 +236,22 @@ def train(task: int, models: Models) -> None:
 
 def main(_) -> None:
     """Trains the tasks that the flags name."""
-    try:
-        if FLAGS.task != "all":
-            return train(int(FLAGS.task), Models())
-        if not FLAGS.workdir:
-            sys.exit("Say where the runs are to live: --workdir=FOLDER.")
-        row, models = FLAGS.workdir, Models()
-        for task in babi.TASKS:
-            load(task)  # Better now than after hours: are all the files there, and well-formed?
-        for task in babi.TASKS:
-            FLAGS.task, FLAGS.workdir = str(task), str(table.folder(row, task))
-            if run.finished():
-                continue
-            print(f"Task {task}: {table.NAMES[task - 1]}", flush=True)
-            train(task, models)
-            table.write(row, FLAGS.paper)
-    except (FileNotFoundError, ValueError) as error:
-        sys.exit(f"zoo.babi.train: {error}")
+    if FLAGS.steps_per_epoch % FLAGS.steps_per_execution or FLAGS.steps % FLAGS.steps_per_execution:
+        sys.exit("--steps and --steps_per_epoch must be multiples of --steps_per_execution.")
+    if FLAGS.task != "all":
+        return train(int(FLAGS.task), Models())
+    if not FLAGS.workdir:
+        sys.exit("Say where the runs are to live: --workdir=FOLDER.")
+    row, models = FLAGS.workdir, Models()
+    for task in babi.TASKS:
+        load(task)  # Better now than after hours: are all the files there, and well-formed?
+    for task in babi.TASKS:
+        FLAGS.task, FLAGS.workdir = str(task), str(table.folder(row, task))
+        if run.finished():
+            continue
+        print(f"Task {task}: {table.NAMES[task - 1]}", flush=True)
+        train(task, models)
+        table.write(row, FLAGS.paper)
     print(table.write(row, FLAGS.paper), f"Left in {row}: table.md, table.json, qa01 to qa20")
 
 
@@ -259,6 +264,9 @@ def define_flags() -> None:
     flags.DEFINE_string("language", "en-10k", "The folder in it: en, en-10k, hn-10k, ...")
     flags.DEFINE_multi_string(
         "stand_in", [], "TASK:LANGUAGE to take for a task whose files are missing in --language."
+    )
+    flags.register_validator(
+        "stand_in", lambda pairs: all(":" in pair for pair in pairs), "must be TASK:LANGUAGE"
     )
     flags.DEFINE_enum("model", "sentence", MODELS, "A recurrent model's level, or the network.")
     flags.DEFINE_multi_string("network_options", [], "Of a memory network: hops=3, units=20, ...")
