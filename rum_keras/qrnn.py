@@ -102,8 +102,7 @@ class QRNN(keras.layers.RNN):
         z, f, o, past = self._gates(x, past, latest, training)
         if mask is not None:
             f = ops.where(mask[..., None], f, 0)
-        # One tensor: with two, Keras' scan on TensorFlow fails where time is unknown.
-        _, C = ops.scan(_pool, c, ops.concatenate([f, z], axis=-1))
+        C = _pool(f, z, c)
         H = _keep(C if o is None else o * C, h, latest)
         last_states = [H[-1], C[-1], *past]
         if mask is not None:
@@ -148,10 +147,32 @@ class QRNN(keras.layers.RNN):
         return cls(**config)
 
 
-def _pool(c, gates):
-    f, z = ops.split(gates, 2, axis=-1)
-    c = c + f * (z - c)
-    return c, c
+@ops.custom_gradient
+def _pool(f, z, c):
+    """Returns c of all steps. The gradient takes no more than that: loops keep all they compute."""
+    C = _scan(lambda c, f, z: c + f * (z - c), c, f, z)
+
+    def gradient(upstream):
+        kept = 1 - f
+        after = ops.concatenate([kept[1:], ops.zeros_like(kept[:1])])
+        zero = ops.zeros_like(c)
+        total = _scan(lambda g, d, kept: d + kept * g, zero, upstream, after, reverse=True)
+        before = ops.concatenate([c[None], C[:-1]])
+        return total * (z - before), total * f, total[0] * kept[0]
+
+    return C, gradient
+
+
+def _scan(step, carry, one, other, reverse=False):
+    """Returns the carries of all steps."""
+
+    def body(carry, inputs):
+        carry = step(carry, *ops.split(inputs, 2, axis=-1))
+        return carry, carry
+
+    # One tensor: with two, Keras' scan on TensorFlow fails where time is unknown.
+    inputs = ops.concatenate([one, other], axis=-1)
+    return ops.scan(body, carry, inputs, reverse=reverse)[1]
 
 
 def _latest(mask):

@@ -124,10 +124,12 @@ class LayerTest(parameterized.TestCase):
         results = []
         for one in (layer, steps):
 
-            def loss(x, one=one):
-                return keras.ops.sum(one(x, mask=mask) * c)
+            def loss(x, *states, one=one):
+                states = list(states) or None
+                return keras.ops.sum(one(x, mask=mask, initial_state=states) * c)
 
-            _, gradients = backend.value_and_gradients(loss, x)
+            states = [inputs(time=size)[:, :, 0] for size in layer.cell.state_size]
+            _, gradients = backend.value_and_gradients(loss, x, *states)
             _, weight_gradients = backend.weight_gradients(layer, lambda loss=loss: loss(x))
             results.append([*gradients, *weight_gradients.values()])
         self.assert_all_close(*results)
