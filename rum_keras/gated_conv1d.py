@@ -83,20 +83,32 @@ class GatedConv1D(keras.Layer):
             name="convolution",
             dtype=self.dtype_policy,
         )
-        self.noise = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, input_shape):
         self.convolution.build(input_shape)
         self.built = True
 
     def call(self, inputs, mask=None, kernel=None, training=False):
-        hidden = self.noise(inputs, training=training)
-        if mask is not None:
-            hidden = hidden * ops.cast(mask, hidden.dtype)[:, :, None]
+        hidden = inputs
+        if training and self.dropout:
+            hidden = inputs * self._noise(inputs, mask)
+        elif mask is not None:
+            hidden = inputs * ops.cast(mask, inputs.dtype)[:, :, None]
         if self.winograd and self.kernel_size == 3 and self.padding == "same" and not self.half:
             kernel = self.convolution.effective_kernel() if kernel is None else kernel
-            return ops.glu(winograd_conv1d(hidden, kernel) + self.convolution.bias)
+            bias = self.convolution.bias
+            return winograd_conv1d(hidden, kernel, lambda outputs: ops.glu(outputs + bias))
         return ops.glu(self.convolution(hidden, kernel=kernel))
+
+    def _noise(self, inputs, mask):
+        """Returns the factors of dropout and mask in one: one product for both."""
+        drawn = keras.random.uniform(ops.shape(inputs), seed=self.seed_generator)
+        kept = drawn >= self.dropout
+        if mask is not None:
+            kept = ops.logical_and(kept, mask[:, :, None])
+        scale = ops.cast(1 / (1 - self.dropout), inputs.dtype)
+        return ops.where(kept, scale, ops.zeros_like(scale))
 
     @property
     def half(self) -> bool:

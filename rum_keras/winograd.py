@@ -1,11 +1,12 @@
 """Convolution over time with a third fewer products, by minimal filtering."""
 
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
 
-def winograd_conv1d(inputs: Any, kernel: Any) -> Any:
+def winograd_conv1d(inputs: Any, kernel: Any, activation: Callable | None = None) -> Any:
     """Returns the convolution of three steps with as much time as its input.
 
     Two neighbouring outputs of a filter of three taps take six products, and four by Winograd's
@@ -24,9 +25,12 @@ def winograd_conv1d(inputs: Any, kernel: Any) -> Any:
     Args:
         inputs: Float tensor, shape `(batch, time, features)`.
         kernel: Float tensor, shape `(3, features, filters)`.
+        activation: None, or function of outputs that treats each step alone, bias included. Even
+            and odd steps go through it apart, before they are put in order: the less it leaves,
+            the less there is to move.
 
     Returns:
-        Tensor of shape `(batch, time, filters)`.
+        Tensor of shape `(batch, time, filters)`, or what `activation` makes of the last axis.
 
     Raises:
         ValueError: if the kernel does not have three taps.
@@ -45,30 +49,34 @@ def winograd_conv1d(inputs: Any, kernel: Any) -> Any:
     if kernel.shape[0] != 3:
         raise ValueError(f"`kernel` must have three taps, received {kernel.shape[0]}.")
     inputs, kernel = ops.convert_to_tensor(inputs), ops.convert_to_tensor(kernel)
-    return _convolution(inputs, kernel)
+    halves = [half if activation is None else activation(half) for half in _halves(inputs, kernel)]
+    outputs = ops.stack(halves, axis=2)
+    count, filters = ops.shape(outputs)[1], outputs.shape[-1]
+    return ops.reshape(outputs, (-1, 2 * count, filters))[:, : ops.shape(inputs)[1]]
 
 
 @ops.custom_gradient
-def _convolution(inputs, kernel):
+def _halves(inputs, kernel):
+    """Returns the outputs of even and of odd steps, each (batch, (time + 1) // 2, filters)."""
     time, features = ops.shape(inputs)[1], inputs.shape[-1]
     filters, odd = kernel.shape[-1], time % 2
+    count = (time + odd) // 2
     padded = ops.pad(inputs, ((0, 0), (1, 1 + odd), (0, 0)))
-    pairs = ops.reshape(padded, (-1, (time + odd) // 2 + 1, 2, features))
+    pairs = ops.reshape(padded, (-1, count + 1, 2, features))
     (d0, d1), (d2, d3) = ((p[:, :, 0], p[:, :, 1]) for p in (pairs[:, :-1], pairs[:, 1:]))
     data = [ops.reshape(d, (-1, features)) for d in (d0 - d2, d1 + d2, d2 - d1, d1 - d3)]
     taps = _taps(kernel)
     m1, m2, m3, m4 = map(ops.matmul, data, taps)
-    outputs = ops.stack([m1 + m2 + m3, m2 - m3 - m4], axis=1)
-    outputs = ops.reshape(outputs, (-1, time + odd, filters))[:, :time]
+    halves = tuple(ops.reshape(y, (-1, count, filters)) for y in (m1 + m2 + m3, m2 - m3 - m4))
 
     def gradients(*upstream):
-        upstream = ops.pad(upstream[-1], ((0, 0), (0, odd), (0, 0)))
-        even_odd = ops.reshape(upstream, (-1, 2, filters))
-        y0, y1 = even_odd[:, 0], even_odd[:, 1]
+        if len(upstream) == 1:  # JAX gives a tuple.
+            (upstream,) = upstream
+        y0, y1 = (ops.reshape(y, (-1, filters)) for y in upstream)
         products = (y0, y0 + y1, y0 - y1, -y1)  # The gradients of m.
         return _gradient_of_inputs(products, taps, time), _gradient_of_kernel(products, data)
 
-    return outputs, gradients
+    return halves, gradients
 
 
 def _taps(kernel):

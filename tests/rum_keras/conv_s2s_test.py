@@ -9,6 +9,7 @@ from keras import ops
 
 from rum_keras.conv_s2s_decoder import ConvS2SDecoder
 from rum_keras.conv_s2s_encoder import ConvS2SEncoder
+from rum_keras.gated_conv1d import GatedConv1D
 from rum_keras.multi_hop_attention import MultiHopAttention
 from rum_keras.positioned_embedding import PositionedEmbedding
 from tests import backend
@@ -183,6 +184,19 @@ class ConvS2STest(parameterized.TestCase):
         np.testing.assert_array_equal(first, second)
         first, second = (logits_of(*layers, *inputs, training=True) for _ in range(2))
         self.assertGreater(float(abs(first - second).numpy().max()), 1e-3)
+
+    def test_dropout_keeps_its_part_and_the_mean_and_never_what_is_masked(self):
+        layer = GatedConv1D(5, 1, dropout=0.25)
+        layer.build((None, None, 4))
+        seen = []
+        layer.convolution.call = lambda inputs, kernel: seen.append(inputs) or inputs
+        mask = np.ones((2, 4000), bool)
+        mask[1, 1:] = False
+        layer(np.ones((2, 4000, 4), "float32"), mask=mask, training=True)
+        values = backend.to_numpy(seen[0])
+        np.testing.assert_array_equal(np.unique(values), np.array([0, 4 / 3], "float32"))
+        self.assertAlmostEqual(values[0].mean(), 1, delta=0.02)
+        np.testing.assert_array_equal(values[1, 1:], 0)
 
     def test_the_papers_attention_has_no_factors(self):
         random = np.random.default_rng(0)

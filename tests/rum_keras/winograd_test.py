@@ -32,6 +32,14 @@ class WinogradTest(parameterized.TestCase):
         for one, other in zip(ours, gradients, strict=True):
             np.testing.assert_allclose(one, other, atol=tolerance(1e-12, 1e-5))
 
+    @parameterized.parameters(4, 5)
+    def test_an_activation_acts_on_each_step(self, time):
+        random = np.random.default_rng(0)
+        x, kernel = random.normal(size=(2, time, 4)), random.normal(size=(3, 4, 6))
+        x, kernel = x.astype(FLOAT), kernel.astype(FLOAT)
+        actual = winograd_conv1d(x, kernel, ops.glu)
+        np.testing.assert_allclose(actual, ops.glu(winograd_conv1d(x, kernel)), atol=1e-6)
+
     def test_float32_is_as_exact_as_the_convolution_but_for_a_small_factor(self):
         random = np.random.default_rng(0)
         x, kernel = random.normal(size=(2, 9, 64)), random.normal(size=(3, 64, 5)) / 14
