@@ -98,8 +98,8 @@ def evaluation_windows(ids: np.ndarray, rows: int, window: int, first: int) -> t
 
     Unlike in training, nothing is left out: the first character is predicted from `first`, and what
     the last row and the last windows lack is filled up with targets `IGNORED`. So that no row has
-    to predict without a context, each begins with a window that does not count, the end of the row
-    before.
+    to predict without a context, each but the first begins with a window that does not count, the
+    end of the row before.
 
     Args:
         ids: int32 (characters,), the text.
@@ -128,9 +128,10 @@ def evaluation_windows(ids: np.ndarray, rows: int, window: int, first: int) -> t
         left = number * window
         cut = slice(left, left + window)
         targets_now = tf.ensure_shape(all_targets[:, cut], (rows, window))
-        return _inputs(
-            tf.ensure_shape(all_inputs[:, cut], (rows, window)), number == 0
-        ), targets_now
+        # The first row begins with its second window, if others have a context.
+        fresh = (number == 0) | ((left == context) & (tf.range(rows) == 0))
+        inputs_now = tf.ensure_shape(all_inputs[:, cut], (rows, window))
+        return _inputs(inputs_now, fresh), targets_now
 
     with tf.device("CPU"):
         all_inputs, all_targets = tf.constant(inputs), tf.constant(targets)
@@ -139,4 +140,5 @@ def evaluation_windows(ids: np.ndarray, rows: int, window: int, first: int) -> t
 
 def _inputs(ids: tf.Tensor, fresh: tf.Tensor) -> dict[str, tf.Tensor]:
     rows = ids.shape[0]
-    return {"ids": ids, "row": tf.range(rows), "fresh": tf.fill([rows], tf.cast(fresh, tf.int32))}
+    fresh = tf.broadcast_to(tf.cast(fresh, tf.int32), [rows])
+    return {"ids": ids, "row": tf.range(rows), "fresh": fresh}
