@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import unittest
 
 import keras
 import numpy as np
@@ -218,6 +219,18 @@ class LayerTest(parameterized.TestCase):
         for time in (3, 5):
             loss = model.train_on_batch(inputs(time=time), np.zeros((BATCH, 6)))
             self.assertTrue(np.isfinite(loss))
+
+    @unittest.skipIf(keras.backend.backend() != "tensorflow", "SavedModels are TensorFlow's")
+    def test_a_saved_model_of_any_length_gives_the_same(self):
+        import tensorflow as tf
+
+        model = keras.Sequential([keras.Input((None, 4)), QRNN(6, window=2)])
+        with tempfile.TemporaryDirectory() as folder:
+            model.export(folder, verbose=False)
+            loaded = tf.saved_model.load(folder)
+            for time in (1, 5):
+                x = inputs(time=time, dtype="float32")
+                np.testing.assert_allclose(loaded.serve(x), model(x), rtol=0, atol=1e-6)
 
     def test_arguments_out_of_range_are_named(self):
         for options, message in (
