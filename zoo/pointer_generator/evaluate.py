@@ -1,7 +1,7 @@
 """Evaluates summaries as the papers do, counts what they copy, and writes one report.
 
-    python -m zoo.pointer_generator.evaluate --summaries=runs/decrum/test.jsonl,runs/lead/test.jsonl \
-        --vocabulary=runs/decrum --corpus=cnn_dailymail --output=runs/report
+    python -m zoo.pointer_generator.evaluate --vocabulary=runs/decrum --corpus=cnn_dailymail \
+        --summaries=runs/decrum/test.jsonl,runs/lead/test.jsonl --output=runs/report
 
 Files are as `zoo/summaries.py` says, one or more, of the same documents. The report is a folder:
 `metrics.json` (ROUGE with intervals, novel and repeated n-grams, unknown words, what was copied),
