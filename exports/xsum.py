@@ -104,12 +104,14 @@ class _Summarizer:
         self._specials = text.vocabulary.specials
         self._topics = text.topics and TopicInference(text.topics)
         self.tracked = [self._lexicon, self._topics] if text.topics else [self._lexicon]
+        # Traced once for all signatures.
+        self._search = tf.function(
+            self._search_words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+        )
 
     def nbest(self, document: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns `summaries` and `scores`, (batch, beam)."""
-        words, inputs = self._read(document)
-        found = self._model.summarize(inputs["document"], inputs.get("topics"), **self._options)
-        written = self._written(words, found)
+        words, _, found, written = self._search(document)
         # Without the end.
         summaries = detokenize(join(written, tf.maximum(found.lengths - 1, 0)))
         spoken = (words.row_lengths() > 0)[:, None]
@@ -122,13 +124,11 @@ class _Summarizer:
 
     def attention(self, document: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the best summaries and where each hop looked."""
-        words, inputs = self._read(document)
-        found = self._model.summarize(inputs["document"], inputs.get("topics"), **self._options)
+        words, inputs, found, written = self._search(document)
         spoken = words.row_lengths() > 0
-        length = tf.where(spoken, found.lengths[:, 0], 0)
-        written = self._written(words, found)[:, 0]
+        length, written = tf.where(spoken, found.lengths[:, 0], 0), written[:, 0]
         start = tf.fill([words.nrows(), 1], self._specials.start)
-        inputs["summary"] = tf.concat([start, found.tokens[:, 0, :-1]], axis=1)
+        summary = tf.concat([start, found.tokens[:, 0, :-1]], axis=1)
         # What comes after the end is cut, as far as all rows have it.
         longest = tf.reduce_max(length)
         read = tf.sequence_mask(length, longest)
@@ -136,20 +136,22 @@ class _Summarizer:
         return {
             "summary": detokenize(join(written, tf.maximum(length - 1, 0))),
             "score": tf.where(spoken, found.scores[:, 0], 0.0),
-            "attention": self._model.attention(inputs)[:, :, :longest],
+            "attention": self._model.attention({**inputs, "summary": summary})[:, :, :longest],
             "summary_words": tf.where(read, written[:, :longest], ""),
             "source_words": tf.concat([words, end], axis=1).to_tensor(""),
         }
 
-    def _read(self, document):
-        """Returns the words that are read, ragged strings (batch, words), and the inputs."""
+    def _search_words(self, document):
+        """Returns what is read, as words and as inputs, and what is found, as ids and as words."""
         words = tokens_in_graph(document)
         inputs = {"topics": self._topics(words)} if self._topics else {}
         if self._length:
             words = words[:, : self._length]
         end = tf.fill([words.nrows(), 1], self._specials.end)
         ids = tf.concat([self._lexicon.ids(words), end], axis=1)
-        return words, {**inputs, "document": ids.to_tensor(self._specials.pad)}
+        inputs["document"] = ids.to_tensor(self._specials.pad)
+        found = self._model.summarize(inputs["document"], inputs.get("topics"), **self._options)
+        return words, inputs, found, self._written(words, found)
 
     def _written(self, words, found):
         """Returns the words of hypotheses, strings (batch, beam, length)."""
