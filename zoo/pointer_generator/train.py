@@ -136,6 +136,8 @@ def main(_) -> None:
     """Trains, tests, and leaves a working folder."""
     strategy = run.start()
     try:
+        if FLAGS.diagnostics and FLAGS.strategy == "multi_worker":
+            raise ValueError("--diagnostics is for one machine: train with --nodiagnostics.")
         lengths = batches.parse_lengths(FLAGS.lengths)[-1]
         kept.keep(FLAGS.data, FLAGS.workdir, lengths.source, FLAGS.min_length, FLAGS.max_length)
         words = len(kept.read(FLAGS.workdir).vocabulary)
