@@ -393,6 +393,14 @@ class SummarizeTest(parameterized.TestCase):
         self.assertContainsSubset(set(tokens[:4].tolist()), {11, 12})
         self.assertEqual(tokens[4], 3)
 
+    def test_padding_and_the_start_are_never_written(self):
+        built = model()
+        built.readout.bias.assign(np.eye(VOCABULARY)[1:3].sum(axis=0) * 50)
+        tokens = to_numpy(
+            built.summarize(DOCUMENT, EXTENDED, beam=1, max_length=3, min_length=3).tokens
+        )
+        self.assertNoCommonElements(tokens[:, 0, :3].ravel().tolist(), [1, 2])
+
     def test_documents_in_a_batch_are_summarized_as_alone(self):
         built = model(scale=1.0, coverage=True)
         options = dict(beam=3, max_length=5, min_length=2, extra=2)
