@@ -127,6 +127,7 @@ class ArticleBatches:
         seed: Seed of the order.
         lengths: How much is read of articles, and from which step on.
         replicas: Batches of `all` are filled up with articles of no ids to a multiple of it.
+        copy: Whether words can be copied; if not, those that the vocabulary lacks are unknown.
         specials: Ids of the special symbols.
 
     Example:
@@ -150,6 +151,7 @@ class ArticleBatches:
         seed: int,
         lengths: Sequence[Lengths] = (Lengths(0, 400, 100),),
         replicas: int = 1,
+        copy: bool = True,
         specials: Specials = SEE,
     ):
         self.batch_size = batch_size
@@ -160,6 +162,7 @@ class ArticleBatches:
         self._seed = seed
         self._lengths = list(lengths)
         self._replicas = replicas
+        self._copy = copy
         self._specials = specials
         self._block_size = min(BLOCK, max(1, len(articles) // batch_size))
         self._block = (None, [])
@@ -220,6 +223,7 @@ class ArticleBatches:
         target = self._target(rows, lengths.target)
         # A word that is cut from the document cannot be copied.
         copied = np.maximum(extended.max(axis=1, keepdims=True), words - 1)
+        copied = copied if self._copy else words - 1
         target = np.where(target > copied, np.int32(unknown), target)
         empty = ((0, -len(rows) % self._replicas), (0, 0))
         extended, target = (

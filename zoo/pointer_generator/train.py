@@ -104,6 +104,7 @@ def make_batches(split: str, replicas: int) -> ArticleBatches:
         FLAGS.seed,
         batches.parse_lengths(FLAGS.lengths),
         replicas,
+        copy=FLAGS.pointer,
     )
 
 

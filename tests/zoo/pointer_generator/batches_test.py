@@ -91,6 +91,11 @@ class ArticleBatchesTest(parameterized.TestCase):
         none = self.some([[4, 10]], [[10, 9]], [Lengths(0, 1, 9)])
         self.assertEqual(none.batch([0])[1].tolist(), [[UNKNOWN, 9, END]])
 
+    def test_a_model_that_cannot_copy_is_asked_for_unknown_words(self):
+        found = Articles(ragged([[4, 10]]), ragged([[10, 5]]), WORDS)
+        batched = ArticleBatches(found, 1, 9, 9, 0, copy=False)
+        self.assertEqual(batched.batch([0])[1].tolist(), [[UNKNOWN, 5, END]])
+
     @parameterized.parameters((4, [5, 6, 7, END]), (3, [5, 6, 7]), (2, [5, 6]))
     def test_a_summary_that_is_cut_has_no_end(self, most, expected):
         batched = self.some([[4]], [[5, 6, 7]], [Lengths(0, 9, most)])
