@@ -15,10 +15,10 @@ text to score the first 4,000, and at most 1,000 characters are written.
 from collections.abc import Callable
 from pathlib import Path
 
-import keras
 import tensorflow as tf
 
 from exports.signature import Signature
+from zoo.ptb.model import CharacterModel
 
 MOST_OF_PROMPT, MOST_OF_TEXT, LONGEST = 1000, 4000, 1000
 
@@ -28,8 +28,8 @@ COLDEST = 1e-3
 Answer = Callable[..., dict[str, tf.Tensor]]
 
 
-def signatures(model: keras.Model, run: Path | None = None) -> dict[str, Signature]:
-    """Returns what is exported of a `zoo.ptb.model.CharacterModel`; nothing of `run` is needed.
+def signatures(model: CharacterModel, run: Path | None = None) -> dict[str, Signature]:
+    """Returns what is exported of `model`; nothing of the folder `run` is needed.
 
     Raises:
         ValueError: If the model has no symbol for the end of a line.
@@ -54,11 +54,11 @@ def signatures(model: keras.Model, run: Path | None = None) -> dict[str, Signatu
     }
 
 
-def _sample(model: keras.Model) -> Answer:
+def _sample(model: CharacterModel) -> Answer:
     """Makes the function that continues prompts.
 
     Args:
-        model: A `zoo.ptb.model.CharacterModel`.
+        model: The trained model.
 
     Returns:
         A function of `prompt`, strings, `length`, int32, `temperature`, float32, and `seed`,
@@ -79,7 +79,7 @@ def _sample(model: keras.Model) -> Answer:
     return sample
 
 
-def _score(model: keras.Model) -> Answer:
+def _score(model: CharacterModel) -> Answer:
     """Makes the function from `text`, strings (batch,), to `bits_per_character`, float32."""
 
     def score(text):
@@ -95,7 +95,7 @@ def _score(model: keras.Model) -> Answer:
     return score
 
 
-def _read(model: keras.Model, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _read(model: CharacterModel, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the ids of texts, (batch, time), of at least one step, and their sizes, (batch,)."""
     sizes = tf.strings.length(text)
     width = tf.reduce_max(tf.concat([sizes, [1]], axis=0))
@@ -114,7 +114,7 @@ def _ids_of_bytes(symbols: str) -> list[int]:
     return [known.get(c, known.get(c.lower(), unknown)) for c in map(chr, range(256))]
 
 
-def _line_end(model: keras.Model, ids: tf.Tensor) -> tf.Tensor:
+def _line_end(model: CharacterModel, ids: tf.Tensor) -> tf.Tensor:
     return tf.fill([tf.shape(ids)[0], 1], model.symbols.index("\n"))
 
 

@@ -71,12 +71,12 @@ def main(_) -> None:
     for name, (wall, cpu) in zip(models, np.median(measured, axis=0), strict=True):
         results[name] = {
             "weights": sum(int(np.prod(w.shape)) for w in models[name].trainable_variables),
-            "characters a second": characters / wall,
-            "characters a CPU second": characters / cpu,
+            "characters a second": round(characters / float(wall), 1),
+            "characters a CPU second": round(characters / float(cpu), 1),
         }
         print(name, results[name], flush=True)
     wall, cpu = np.median(measured[:, 0] / measured[:, 1], axis=0)
-    results["time of FS-RUM-2 over FS-LSTM-2"] = {"wall": wall, "CPU": cpu}
+    results["time of FS-RUM-2 over FS-LSTM-2"] = {"wall": float(wall), "CPU": float(cpu)}
     print(f"time of FS-RUM-2 over FS-LSTM-2: {wall:.2f}, of CPU {cpu:.2f}")
     path = pathlib.Path(FLAGS.output)
     path.parent.mkdir(parents=True, exist_ok=True)

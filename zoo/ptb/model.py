@@ -61,8 +61,8 @@ class CharacterModel(keras.Model):
 
     >>> layer = keras.layers.LSTM(6, return_sequences=True, return_state=True)
     >>> model = CharacterModel("abc", [layer], embedding_units=4)
-    >>> model(np.zeros((2, 5), "int32")).shape
-    TensorShape([2, 5, 3])
+    >>> tuple(model(np.zeros((2, 5), "int32")).shape)
+    (2, 5, 3)
     """
 
     def __init__(

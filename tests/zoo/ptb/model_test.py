@@ -1,5 +1,6 @@
 """The language model: its formula, the states it carries, and the sizes of Table 3."""
 
+import doctest
 import pathlib
 import tempfile
 
@@ -9,6 +10,7 @@ from absl.testing import absltest, parameterized
 
 import rum_keras
 from tests import backend
+from zoo.ptb import model as ptb_model
 from zoo.ptb.model import BitsPerCharacter, CharacterModel, SummedCrossentropy
 
 SYMBOLS = "abcde"
@@ -187,6 +189,12 @@ class CharacterModelTest(parameterized.TestCase):
         self.assertEqual(keras.backend.standardize_dtype(model(ids(2)).dtype), "bfloat16")
         model(window(ids(2)), training=True)
         self.assertEqual(model.carried[True][0].dtype, "float32")
+
+    def test_the_examples_run(self):
+        names = {"np": np}
+        results = doctest.testmod(ptb_model, extraglobs=names)
+        self.assertGreater(results.attempted, 5)
+        self.assertEqual(results.failed, 0)
 
     def test_layers_without_states_are_refused(self):
         with self.assertRaisesRegex(ValueError, "return_sequences=True and return_state=True"):
