@@ -26,9 +26,8 @@ class ConvS2SDecoder(keras.Layer):
     l  = V D(U h + b') + b''         the logits                        (batch, target, vocabulary)
     ```
 
-    with s = sqrt(0.5), D dropout, size = units + topics, A `MultiHopAttention` over the keys z and
-    values v of `ConvS2SEncoder`, W, w, U and V weight-normalized, and h beside a layer
-    projected where its size changes.
+    with s = sqrt(0.5), D dropout, size = units + topics, A `MultiHopAttention` on keys z, values v
+    of `ConvS2SEncoder`, W, w, U, V weight-normalized, and h projected where its size changes.
 
     `start` and `step` give the same id by id, with the work of one step: they keep what
     convolutions see, and beams of a document share its keys and values.
@@ -239,11 +238,11 @@ class ConvS2SDecoder(keras.Layer):
             keys: z, like the others as when calling the layer.
             values: v.
             mask: Which ids are source.
-            topics: t.
+            topics: None, or t.
 
         Returns:
-            The memory, for `step`, and the state, tensors whose first axis is the batch: their
-            rows may be repeated (each one's copies side by side), picked and reordered.
+            The memory, for `step`, and the state, whose first axes are the batch: rows may be
+            repeated (each one's copies side by side), picked and reordered.
         """
         sizes = [self.layers[0][0], *(filters for filters, _ in self.layers)]
         past = [
@@ -263,14 +262,14 @@ class ConvS2SDecoder(keras.Layer):
         """Reads one more id of each target.
 
         Args:
-            tokens: Int tensor, shape `(rows,)`, at first the end symbol. `rows` is a multiple of
-                the batch of `memory`; the rows of a source are side by side.
+            tokens: Int tensor, shape `(rows,)`, at first the end symbol. Each source has as many
+                rows as the others, side by side.
             state: from `start` or the step before, its first axes `rows`.
             memory: from `start`.
 
         Returns:
-            Logits, shape `(rows, vocabulary)`, the attention summed over hops and divided by the
-            number of layers, shape `(rows, source)`, and the next state.
+            Logits, shape `(rows, vocabulary)`, the sum of the hops' attention divided by the number
+            of layers, shape `(rows, source)`, and the next state.
         """
         batch = ops.shape(memory["source"][1])[0]
         place = state["place"] + 1
@@ -296,6 +295,6 @@ class ConvS2SDecoder(keras.Layer):
         )
 
     def get_config(self):
-        names = ("vocabulary", "units", "topics", "layers", "attention", "output_units")
-        names += ("share_embedding", "dropout", "max_positions", "padding", "scaled")
+        names = ("vocabulary", "units", "topics", "layers", "attention", "output_units", "padding")
+        names += ("share_embedding", "dropout", "max_positions", "scaled")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}

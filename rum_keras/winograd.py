@@ -39,7 +39,7 @@ def winograd_conv1d(inputs: Any, kernel: Any, activation: Callable | None = None
 
     >>> import numpy as np
     >>> inputs, kernel = np.ones((2, 5, 4), "float32"), np.ones((3, 4, 6), "float32")
-    >>> np.asarray(winograd_conv1d(inputs, kernel))[0, :, 0].tolist()
+    >>> np.asarray(rum_keras.winograd_conv1d(inputs, kernel))[0, :, 0].tolist()
     [8.0, 12.0, 12.0, 12.0, 8.0]
 
     Reference:

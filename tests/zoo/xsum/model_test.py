@@ -139,6 +139,19 @@ class TopicConvS2STest(parameterized.TestCase):
                 mean = -float(model.compute_loss(y=words[None], y_pred=model(one)))
                 self.assertAlmostEqual(mean, float(found.scores[row, hypothesis]), delta=1e-5)
 
+    @parameterized.parameters("mixed_float16", "mixed_bfloat16")
+    def test_a_step_in_half_precision_keeps_weights_finite_and_lowers_the_loss(self, dtype):
+        model, batch = small(dtype=dtype), inputs()
+        model.compile(Nesterov(0.1), run_eagerly=True)
+        target = np.array([[4, 5, 2, 1, 1], [6, 7, 8, 9, 2]])
+        losses = []
+        for _ in range(4):
+            losses.append(model.train_on_batch(batch, target, return_dict=True)["loss"])
+            model.reset_metrics()
+        self.assertLess(losses[-1], losses[0])
+        for weight in model.trainable_variables:
+            self.assertTrue(np.isfinite(weight).all(), weight.path)
+
     def test_wrong_arguments_are_named(self):
         with self.assertRaisesRegex(ValueError, "`encoder_topics` must be one of .*'none'"):
             small(encoder_topics="none")
