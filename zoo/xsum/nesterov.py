@@ -56,6 +56,9 @@ class Nesterov(keras.optimizers.SGD):
             self.lowest_loss = self.add_variable(
                 shape=(), dtype="float32", initializer=_infinity, name="lowest_loss"
             )
+            self.epochs_without_gain = self.add_variable(
+                shape=(), dtype="float32", initializer="zeros", name="epochs_without_gain"
+            )
         super().build(variables)
 
     def apply(self, grads, trainable_variables=None):

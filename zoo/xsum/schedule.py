@@ -16,12 +16,15 @@ class DropLearningRate(keras.callbacks.Callback):
 
     Args:
         lowest: the learning rate to stop below.
+        patience: epochs without gain, one after the other, that do not count yet. The released
+            code has none.
         threshold: part of the loss that an epoch must gain.
     """
 
-    def __init__(self, lowest: float = 1e-4, threshold: float = 1e-4):
+    def __init__(self, lowest: float = 1e-4, patience: int = 0, threshold: float = 1e-4):
         super().__init__()
         self._lowest = lowest
+        self._patience = patience
         self._threshold = threshold
 
     def ended(self, optimizer: keras.optimizers.Optimizer) -> bool:
@@ -34,7 +37,13 @@ class DropLearningRate(keras.callbacks.Callback):
         rate = logs["learning_rate"] = _read(optimizer.learning_rate)
         if logs["val_loss"] < _read(optimizer.lowest_loss) * (1 - self._threshold):
             optimizer.lowest_loss.assign(logs["val_loss"])
+            optimizer.epochs_without_gain.assign(0)
             return
+        waited = _read(optimizer.epochs_without_gain) + 1
+        if waited <= self._patience:
+            optimizer.epochs_without_gain.assign(waited)
+            return
+        optimizer.epochs_without_gain.assign(0)
         optimizer.learning_rate.assign(rate * 0.1)
         if self.ended(optimizer):
             print(f"The learning rate is below {self._lowest:g}: the end.", flush=True)

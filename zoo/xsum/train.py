@@ -97,7 +97,7 @@ def main(_) -> None:
     )
     print(f"{model.count_params()} parameters; a pass is {train.steps_of_a_pass} steps", flush=True)
     baseline = ("a word at random", math.log(words))
-    schedule = DropLearningRate(FLAGS.min_learning_rate)
+    schedule = DropLearningRate(FLAGS.min_learning_rate, FLAGS.patience)
     checkpoint, callbacks = run.callbacks(model, train, baseline)
     model.stop_training = schedule.ended(model.optimizer)
     fit, held_out = keras.Model.fit, {"validation_data": validation.all()}
@@ -153,6 +153,9 @@ def define_flags() -> None:
     flags.DEFINE_float("learning_rate", 0.1, "The first learning rate.", lower_bound=0.0)
     flags.DEFINE_float(
         "min_learning_rate", 1e-4, "Stop when the learning rate is below.", lower_bound=0.0
+    )
+    flags.DEFINE_integer(
+        "patience", 0, "Epochs without gain before the learning rate drops.", lower_bound=0
     )
     flags.DEFINE_float("momentum", 0.99, "Nesterov's momentum.", 0.0, 1.0)
     FLAGS.set_default("clip_norm", 0.1)

@@ -127,12 +127,12 @@ class RecipeTest(parameterized.TestCase):
 
 
 class DropLearningRateTest(parameterized.TestCase):
-    def make(self, rate=0.1):
+    def make(self, rate=0.1, patience=0):
         """Returns the callback and its model."""
         model = keras.Sequential([keras.layers.Dense(1)])
         model.compile(Nesterov(rate))
         model.optimizer.build([])
-        callback = DropLearningRate(lowest=1e-4)
+        callback = DropLearningRate(lowest=1e-4, patience=patience)
         callback.set_model(model)
         return callback, model
 
@@ -148,6 +148,14 @@ class DropLearningRateTest(parameterized.TestCase):
         np.testing.assert_allclose(rates, expected, rtol=1e-5)
         self.assertTrue(model.stop_training)
         self.assertTrue(callback.ended(model.optimizer))
+
+    def test_with_patience_only_epochs_without_gain_in_a_row_count(self):
+        callback, model = self.make(patience=1)
+        rates = []
+        for epoch, loss in enumerate([3.0, 3.1, 2.9, 3.0, 3.0, 3.0, 3.0]):
+            callback.on_epoch_end(epoch, {"val_loss": loss})
+            rates.append(float(model.optimizer.learning_rate))
+        np.testing.assert_allclose(rates, [0.1] * 4 + [0.01] * 2 + [1e-3], rtol=1e-5)
 
     def test_what_it_goes_by_is_in_the_variables_of_the_optimizer(self):
         callback, model = self.make()
