@@ -23,13 +23,16 @@ from absl import app, flags
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 import rum_keras  # noqa: F401  (registers the layers that load_model needs)
-from exports import babi, check, copying, recall
+from exports import babi, check, copying, pointer_generator, ptb, recall, xsum
 from exports.signature import Signature
 
 TASKS = {
     "zoo.babi.train": babi,
     "zoo.copying.train": copying,
+    "zoo.pointer_generator.train": pointer_generator,
+    "zoo.ptb.train": ptb,
     "zoo.recall.train": recall,
+    "zoo.xsum.train": xsum,
 }
 
 
@@ -200,6 +203,7 @@ def export(
                 f"The export was not published, because it fails its check:\n"
                 f"{result.stdout}{result.stderr[-2000:]}"
             )
+        print(result.stdout, end="", file=sys.stderr)  # What was checked, and the latency.
         publish(staging, export_dir / str(version))
     finally:
         if staging.exists():

@@ -6,6 +6,8 @@ from absl.testing import absltest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from exports import export
+
 EXPORTS = Path(__file__).parents[2] / "exports"
 MODELS = EXPORTS / "models.config"
 
@@ -53,13 +55,14 @@ class ConfigTest(absltest.TestCase):
         self.assertEqual((model.name, model.base_path), ("recall", "/models/recall"))
         self.assertEqual(model.model_platform, "tensorflow")
 
-    def test_without_comment_signs_models_config_offers_copying_too(self):
+    def test_without_comment_signs_models_config_offers_every_model_that_can_be_exported(self):
         lines = MODELS.read_text().splitlines()
         text = "\n".join(line.replace("  # ", "  ", 1) for line in lines)
         models = models_config(text).model_config_list.config
-        self.assertEqual(
-            [model.base_path for model in models], ["/models/recall", "/models/copying"]
-        )
+        exported = {recipe.split(".")[1] for recipe in export.TASKS}
+        self.assertCountEqual([model.name for model in models], exported)
+        for model in models:
+            self.assertEqual(model.base_path, f"/models/{model.name}")
 
     def test_batching_parameters_are_what_the_server_accepts(self):
         text = (EXPORTS / "batching.config").read_text()
