@@ -40,7 +40,7 @@ def model(encoder="lstm", decoder="lstm", scale=0.5, vocabulary=VOCABULARY, **op
 def set_gate(built, bias):
     """Makes p_gen the sigmoid of `bias` everywhere."""
     gate = built.decoder.pointer_gate
-    gate.kernel.assign(ops.zeros_like(gate.kernel))
+    gate.kernel.assign(np.zeros(gate.kernel.shape))
     gate.bias.assign([bias])
 
 
