@@ -82,10 +82,11 @@ def main(_) -> None:
     strategy = run.start()
     with_topics = FLAGS.encoder_topics != "none"
     try:  # So that the folder alone is enough to summarize with, and to export.
-        kept.keep(FLAGS.data, FLAGS.workdir, with_topics)
+        if strategy.extended.should_checkpoint:  # The chief, of several workers.
+            kept.keep(FLAGS.data, FLAGS.workdir, with_topics)
     except (OSError, ValueError) as error:
         sys.exit(f"zoo.xsum.train: {error}")
-    words = len(vocabulary.read(pathlib.Path(FLAGS.workdir, "vocabulary.txt")))
+    words = len(vocabulary.read(pathlib.Path(FLAGS.data, "vocabulary.txt")))
     word_topics = topics.load_word_topics(FLAGS.data, FLAGS.word_topics) if with_topics else None
     with strategy.scope():
         model = make_model(words, word_topics)
