@@ -38,8 +38,11 @@ format: .venv/test.installed
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: .venv/test.installed  ## time and memory of RUM beside keras.layers.GRU
+bench: .venv/test.installed  ## time and memory: RUM beside keras.layers.GRU, then the recipes at paper size
 	$(RUN) tests.bench.bench
+	$(RUN) tests.bench.ptb
+	$(RUN) tests.bench.xsum
+	$(RUN) tests.bench.pointer_generator
 
 bazel: .venv/test.installed  ## the tests again, under Debian's bazel-bootstrap, offline
 	PATH="$(CURDIR)/.venv/bin:$$PATH" bazel build //...

@@ -33,6 +33,7 @@ from rum_keras.unitary import unitarity_error
 from rum_keras.urnn_cell import URNNCell
 from rum_keras.weight_dropped_lstm import WeightDroppedLSTM
 from rum_keras.weight_norm import WeightNormConv1D, WeightNormDense
+from rum_keras.winograd import winograd_conv1d
 from rum_keras.zoneout import Zoneout
 
 __all__ = [
@@ -71,4 +72,5 @@ __all__ = [
     "rotation_angle",
     "rotation_matrix",
     "unitarity_error",
+    "winograd_conv1d",
 ]
