@@ -196,7 +196,8 @@ class PointerGenerator(keras.Model):
             document: Int tensor, shape `(batch, source)`, without copied ids.
             document_extended: The same with copied ids, for a model with pointer.
             beam: Number of hypotheses.
-            max_length, min_length: Most and fewest words of a summary.
+            max_length: Most words of a summary.
+            min_length: Fewest words of a summary.
             extra: The largest number of copied ids; that of the document's words if None.
             initial_attention: As the released code decodes; see `AttentionDecoder.start`.
             **options: of `rum_keras.beam_search`.
