@@ -1,12 +1,12 @@
 """The pointer-generator's recipe, killed, on two devices, in half precision, and by heart."""
 
-import keras
 import numpy as np
 import pytest
 from absl.testing import absltest
 
 from tests.zoo.pointer_generator import train_test
 from tests.zoo.pointer_generator.train_test import rows, saved, train
+from zoo.pointer_generator import kept
 
 
 @pytest.mark.slow
@@ -29,10 +29,7 @@ class PointerGeneratorRecipeTest(train_test.RecipeFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         for row, other in zip(rows(workdir), rows(self.whole), strict=True):
             np.testing.assert_allclose(list(row.values()), list(other.values()), rtol=1e-4)
-        ours, theirs = (
-            keras.models.load_model(folder / "best.keras").weights
-            for folder in (workdir, self.whole)
-        )
+        ours, theirs = (kept.load_model(folder).weights for folder in (workdir, self.whole))
         for weight, other in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(weight, other, rtol=1e-4, atol=1e-6, err_msg=weight.path)
 

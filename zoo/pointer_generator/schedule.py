@@ -22,20 +22,20 @@ class EarlyStopping(keras.callbacks.Callback):
 
     def ended(self, optimizer: keras.optimizers.Optimizer) -> bool:
         """Whether there were as many epochs without gain."""
-        since = int(_adagrad(optimizer).epochs_without_gain)
+        since = _number(_adagrad(optimizer).epochs_without_gain)
         return bool(self._patience) and since >= self._patience
 
     def on_epoch_end(self, epoch, logs=None):
         optimizer = _adagrad(self.model.optimizer)
-        logs["gradient_norm"] = float(optimizer.gradient_norm)
-        if logs["val_loss"] < float(optimizer.lowest_loss):
+        logs["gradient_norm"] = _number(optimizer.gradient_norm)
+        if logs["val_loss"] < _number(optimizer.lowest_loss):
             optimizer.lowest_loss.assign(logs["val_loss"])
             optimizer.epochs_without_gain.assign(0.0)
             return
-        optimizer.epochs_without_gain.assign(optimizer.epochs_without_gain + 1.0)
+        optimizer.epochs_without_gain.assign(_number(optimizer.epochs_without_gain) + 1)
         if self.ended(optimizer):
             print(
-                f"The validation loss has not fallen below {float(optimizer.lowest_loss):.4f} for "
+                f"The validation loss has not fallen below {_number(optimizer.lowest_loss):.4f} for "
                 f"{self._patience} epochs: the end.",
                 flush=True,
             )
@@ -45,3 +45,8 @@ class EarlyStopping(keras.callbacks.Callback):
 def _adagrad(optimizer: keras.optimizers.Optimizer) -> ClippedAdagrad:
     """The optimizer itself, where mixed_float16 wraps it to scale losses."""
     return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _number(variable: keras.Variable) -> float:
+    """The value of a variable, which may have one on each replica, all the same."""
+    return float(keras.ops.convert_to_numpy(variable))

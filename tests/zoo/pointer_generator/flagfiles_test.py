@@ -22,7 +22,7 @@ flagfiles, sys.argv = sys.argv[1:], ["recipe"]
 app.run = lambda main: None
 recipe = runpy.run_module("zoo.pointer_generator.train", run_name="__main__")
 for name in ("Orthogonal", "RandomUniform", "TruncatedNormal", "VarianceScaling"):
-    getattr(keras.initializers, name).__call__ = lambda self, shape, dtype=None: keras.ops.zeros(shape)
+    getattr(keras.initializers, name).__call__ = lambda _, shape, dtype=None: keras.ops.zeros(shape)
 made, found = {}, {}
 for flagfile in flagfiles:
     with flagsaver.flagsaver():
