@@ -35,7 +35,7 @@ class EarlyStopping(keras.callbacks.Callback):
         optimizer.epochs_without_gain.assign(_number(optimizer.epochs_without_gain) + 1)
         if self.ended(optimizer):
             print(
-                f"The validation loss has not fallen below {_number(optimizer.lowest_loss):.4f} for "
+                f"The validation loss is not below {_number(optimizer.lowest_loss):.4f} since "
                 f"{self._patience} epochs: the end.",
                 flush=True,
             )
