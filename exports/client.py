@@ -21,7 +21,7 @@ from absl import app, flags
 
 # The inputs of all models: the flags of the same names.
 TEXTS = ("document", "prompt", "question", "story", "text")
-INTEGERS = ("length",)
+INTEGERS = ("length", "seed")
 FLOATS = ("temperature",)
 
 START = "start one with `docker compose -f exports/compose.yaml up`"

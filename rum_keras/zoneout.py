@@ -59,6 +59,7 @@ class StepNoise(DropoutRNNCell):
         """
         if not rate:
             return new
+        new = ops.cast(new, old.dtype)  # Cells of their own precision may return another.
         if not training:
             return rate * old + (1 - rate) * new
         return ops.where(self.step_noise([old, new], stream) < rate, old, new)
