@@ -204,7 +204,9 @@ class LawsTest(parameterized.TestCase):
         R = memory.reshape(-1, 6, 6) + np.eye(6)
         products = R @ R.transpose(0, 2, 1)
         # 200 steps, each with a rounding error of float32, 1.2e-7.
-        np.testing.assert_allclose(products, np.broadcast_to(np.eye(6), products.shape), atol=2.4e-5)
+        np.testing.assert_allclose(
+            products, np.broadcast_to(np.eye(6), products.shape), atol=2.4e-5
+        )
 
     def test_a_rotated_state_keeps_its_norm(self):
         cell = rum_keras.RUMCell(
