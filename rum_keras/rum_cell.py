@@ -91,7 +91,8 @@ class RUMCell(keras.layers.Layer, StepNoise):
     Example:
 
     >>> import numpy as np
-    >>> layer = keras.layers.RNN(rum_keras.RUMCell(6, lambda_=1, eta=1.0), return_sequences=True)
+    >>> cell = rum_keras.RUMCell(6, lambda_=1, eta=1.0, activation="tanh")
+    >>> layer = keras.layers.RNN(cell, return_sequences=True)
     >>> outputs = layer(np.ones((2, 3, 4), "float32"))
     >>> outputs.shape
     TensorShape([2, 3, 6])
