@@ -24,6 +24,16 @@ def test_figures(model: keras.Model, sequences: np.ndarray, digits: np.ndarray) 
     return {"accuracy": np.mean(logits.argmax(-1) == digits), "loss": np.mean(loss)}
 
 
+def learning_rate() -> float | keras.optimizers.schedules.LearningRateSchedule:
+    """Returns the learning rate, 0.3 times as high from each step of --learning_rate_drops on."""
+    drops = [int(step) for step in FLAGS.learning_rate_drops]
+    if not drops:
+        return FLAGS.learning_rate
+    rates = [FLAGS.learning_rate * 0.3**drop for drop in range(len(drops) + 1)]
+    # The rate of step b, counted from 0, is the last that holds up to the boundary b.
+    return keras.optimizers.schedules.PiecewiseConstantDecay([step - 1 for step in drops], rates)
+
+
 def main(_) -> None:
     """Trains, tests, and leaves a working folder."""
     strategy = run.start()
@@ -31,7 +41,7 @@ def main(_) -> None:
         model = recall_model(cells.layer_from_flags(), FLAGS.length)
         model.compile(
             keras.optimizers.RMSprop(
-                FLAGS.learning_rate, rho=FLAGS.rho, global_clipnorm=FLAGS.clip_norm
+                learning_rate(), rho=FLAGS.rho, global_clipnorm=FLAGS.clip_norm
             ),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
@@ -62,5 +72,14 @@ if __name__ == "__main__":
     flags.DEFINE_integer("length", 30, "T, twice the number of pairs.", lower_bound=2)
     flags.register_validator("length", lambda length: length % 2 == 0, "must be even: 2 a pair")
     flags.DEFINE_float("learning_rate", 1e-3, "Of RMSProp.", lower_bound=0.0)
+    flags.DEFINE_list(
+        "learning_rate_drops", [], "Steps, rising, after which the learning rate is 0.3 of before."
+    )
+    flags.register_validator(
+        "learning_rate_drops",
+        lambda drops: all(step.isdecimal() and int(step) > 0 for step in drops)
+        and sorted(set(map(int, drops))) == list(map(int, drops)),
+        "must be rising numbers of steps, as in 50000,75000",
+    )
     flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.", 0.0, 1.0)
     app.run(main)
