@@ -3,6 +3,7 @@
     python -m exports.client --model=recall --text='a1s2d3f4g5??d'
     python -m exports.client --model=recall --text='a1s2d3f4g5??d' --rest
     python -m exports.client --export_dir=exports/models/recall --text='a1s2d3f4g5??d'
+    python -m exports.client --model=decrum --article="$(cat article.txt)"
     python -m exports.client --model=babi --story='Mary went home.' --question='Where is Mary?'
 
 Prints a line for each example: the answer, then the other outputs. An input that is given several
@@ -20,7 +21,7 @@ from pathlib import Path
 from absl import app, flags
 
 # The inputs of all models: the flags of the same names.
-TEXTS = ("document", "prompt", "question", "story", "text")
+TEXTS = ("article", "document", "prompt", "question", "story", "text")
 INTEGERS = ("length", "seed")
 FLOATS = ("temperature",)
 

@@ -80,9 +80,9 @@ class Serving:
         self.http.server_close()
 
 
-def shown(url, text=TEXT):
+def shown(url, text=TEXT, model="my model"):
     """Opens the page as a file, asks, and returns what it shows by id; "" where hidden."""
-    query = urllib.parse.urlencode({"url": url, "model": "my model", "text": text, "run": "1"})
+    query = urllib.parse.urlencode({"url": url, "model": model, "text": text, "run": "1"})
     dom = browser.page(f"file://{PAGE}?{query}")
     found = {}
     for name in ("summary", "facts", "error", "words", "source"):

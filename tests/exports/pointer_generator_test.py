@@ -1,6 +1,7 @@
 """Tests of the export of pointer-generators, on a loaded export."""
 
 import contextlib
+import html
 import io
 import tempfile
 from pathlib import Path
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from datasets import tokenization
 from datasets.vocabulary import SEE, Vocabulary
-from exports import check, export, pointer_generator, text
+from exports import check, client, export, pointer_generator, text
+from tests import shared_data
+from tests.exports import demo_test
+from tests.exports.server import Server
 from tests.zoo.pointer_generator import tiny_run
 from zoo.pointer_generator import generate, kept
 
@@ -162,6 +166,33 @@ class PointerGeneratorTest(parameterized.TestCase):
         self.assertEqual(self.ask([])["summary"].shape, (0,))
         self.assertEqual(self.ask([], "nbest")["scores"].shape, (0, pointer_generator.BEAM))
         self.assertEqual(self.ask([], "attention")["summary_words"].shape[0], 0)
+
+
+    def test_real_articles_are_summarized_through_the_server(self):
+        source = shared_data.folder("cnn_dailymail") / "see_format/test80.source"
+        articles = source.read_text().splitlines()
+        with Server({"decrum": self.directory}) as server:
+            answers = [
+                client.ask_grpc(
+                    "decrum", {"article": articles[i : i + 20]}, server.grpc_address, timeout=60
+                )
+                for i in range(0, len(articles), 20)
+            ]
+        summaries = [summary for answer in answers for summary in answer["summary"]]
+        self.assertLen(summaries, 80)
+        self.assertTrue(all(summaries))
+        # The whole batch is what the articles are one by one.
+        self.assertEqual(summaries[:1], [self.ask(articles[:1])["summary"][0].decode()])
+
+    def test_the_demo_page_shows_what_the_server_answers(self):
+        with Server({"decrum": self.directory}) as server:
+            page = demo_test.shown(f"http://{server.rest_address}", UNKNOWN[2], "decrum")
+        self.assertEqual(page["error"], "")
+        summary = self.ask(UNKNOWN[2:], "attention")["summary"][0].decode()
+        self.assertEqual(html.unescape(page["summary"]), summary)
+        self.assertRegex(page["facts"], r"^\d+ ms, score -\d")
+        self.assertIn("generated with probability", page["words"])
+        self.assertIn(">seven</span>", page["source"])
 
 
 class SequenceToSequenceTest(absltest.TestCase):

@@ -13,7 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import grpc
 import numpy as np
 import tensorflow as tf
+from google.protobuf import json_format
 from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -95,9 +97,24 @@ class Server(
 
 
 class _RestHandler(BaseHTTPRequestHandler):
-    """POST /v1/models/NAME:predict with columns of texts, as `inputs` or as `instances`."""
+    """POST /v1/models/NAME:predict with columns of texts as `inputs`; GET /v1/models/NAME/metadata.
+
+    Pages of other origins may read the answers, as with --rest_api_enable_cors_support.
+    """
 
     model_server: Server
+
+    def do_GET(self):  # noqa: N802
+        model = self.path.removeprefix("/v1/models/").removesuffix("/metadata")
+        servable = self.model_server.servables.get(model)
+        if not servable:
+            self._reply(404, {"error": f"Could not find any versions of model {model}"})
+            return
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        for name, signature in servable.meta_graph.signature_def.items():
+            signatures.signature_def[name].CopyFrom(signature)
+        description = json_format.MessageToDict(signatures, preserving_proto_field_name=True)
+        self._reply(200, {"metadata": {"signature_def": description}})
 
     def do_POST(self):  # noqa: N802
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -122,6 +139,7 @@ class _RestHandler(BaseHTTPRequestHandler):
         payload = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(payload)))
+        self.send_header("Access-Control-Allow-Origin", "*")
         self.end_headers()
         self.wfile.write(payload)
 
@@ -129,5 +147,9 @@ class _RestHandler(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
-def _json(array: np.ndarray) -> list:
-    return [entry.decode() if isinstance(entry, bytes) else entry for entry in array.tolist()]
+def _json(value) -> list | str | float:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_json(entry) for entry in value]
+    return value.decode() if isinstance(value, bytes) else value

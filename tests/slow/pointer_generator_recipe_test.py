@@ -33,6 +33,13 @@ class PointerGeneratorRecipeTest(train_test.RecipeFolder):
         for weight, other in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(weight, other, rtol=1e-4, atol=1e-6, err_msg=weight.path)
 
+    def test_xla_which_cannot_train_it_is_refused(self):
+        workdir = self.folder / "xla"
+        done = train(self.data, workdir, "--jit_compile=true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--jit_compile=true: XLA has no gradient", done.stderr)
+        self.assertFalse((workdir / "corpus.json").exists())
+
     def test_half_precision_trains(self):
         for dtype in ("mixed_float16", "mixed_bfloat16"):
             workdir = self.folder / dtype

@@ -110,7 +110,10 @@ def make_model(words: int, answers: int, known: babi.Vocabulary) -> keras.Model:
             options = {name: ast.literal_eval(value) for name, value in pairs}
             return NETWORKS[FLAGS.model](words, answers, known.sentences, width, **options)
         except (SyntaxError, TypeError, ValueError) as error:
-            sys.exit(f"--model={FLAGS.model} refuses these --network_options: {error}")
+            sys.exit(
+                f"--model={FLAGS.model} refuses these --network_options: {error}. Give each "
+                "option a flag of its own: --network_options=hops=2 --network_options=units=20."
+            )
     layer = cells.layer_from_flags(return_sequences=FLAGS.attention)
     return babi_model(
         layer,
