@@ -1,4 +1,4 @@
-"""The callbacks that show a run: its log, TensorBoard, lines on the console, and a figure."""
+"""The callbacks that show a run: log, TensorBoard, lines on the console, rate of work, a figure."""
 
 import csv
 import os
@@ -115,6 +115,42 @@ class Progress(keras.callbacks.Callback):
             examples = rate * self._batches.batch_size
             figures.append(f"{rate:.1f} steps/s {examples:.0f} examples/s {_duration(left)} left")
         print(f"step {step}/{self._batches.steps}", *figures, sep="  ", flush=True)
+
+
+class TokensPerSecond(keras.callbacks.Callback):
+    """Adds `tokens_per_second` to the log: of summaries, without validation or compilation.
+
+    The model is one that counts the tokens of an epoch in `token_loss.count`. Comes before `Log`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._compiled = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._start = None
+        if self._compiled:
+            self._begin()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._start is None:  # The first step compiles.
+            self._compiled = True
+            self._begin()
+
+    def on_test_begin(self, logs=None):
+        if self._start is not None:
+            seconds = time.monotonic() - self._start[0]
+            self._rate = (self._count() - self._start[1]) / max(seconds, 1e-9)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["tokens_per_second"] = round(self._rate, 1)
+
+    def _begin(self):
+        self._start = (time.monotonic(), self._count())
+
+    def _count(self):
+        # Of all replicas together.
+        return float(keras.ops.convert_to_numpy(self.model.token_loss.count))
 
 
 def read_log(path: pathlib.Path) -> list[dict]:

@@ -24,7 +24,7 @@ from zoo.pointer_generator.batches import ArticleBatches
 from zoo.pointer_generator.diagnostics import Diagnostics
 from zoo.pointer_generator.model import PointerGenerator
 from zoo.pointer_generator.schedule import EarlyStopping
-from zoo.xsum.schedule import TokensPerSecond
+from zoo.progress import TokensPerSecond
 
 FLAGS = flags.FLAGS
 
@@ -139,6 +139,11 @@ def main(_) -> None:
     try:
         if FLAGS.diagnostics and FLAGS.strategy == "multi_worker":
             raise ValueError("--diagnostics is for one machine: train with --nodiagnostics.")
+        if FLAGS.jit_compile == "true":
+            raise ValueError(
+                "--jit_compile=true: XLA has no gradient of the decoder's loop, keras.ops.scan, "
+                "which gives it no greatest number of steps (Keras 3.15). Leave the flag out."
+            )
         lengths = batches.parse_lengths(FLAGS.lengths)[-1]
         kept.keep(FLAGS.data, FLAGS.workdir, lengths.source, FLAGS.min_length, FLAGS.max_length)
         words = len(kept.read(FLAGS.workdir).vocabulary)
@@ -153,7 +158,7 @@ def main(_) -> None:
             optimizer = ClippedAdagrad(
                 FLAGS.learning_rate, FLAGS.initial_accumulator_value, FLAGS.clip_norm
             )
-            model.compile(optimizer, jit_compile=run.jit_compile())
+            model.compile(optimizer, jit_compile=False)  # Keras would choose XLA on a GPU.
     except (OSError, ValueError) as error:
         sys.exit(f"zoo.pointer_generator.train: {error}")
     passes = splits["train"].steps_of_a_pass

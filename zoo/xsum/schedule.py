@@ -1,6 +1,4 @@
-"""Callbacks of the summarizer's recipe: its learning rates, and its rate of work."""
-
-import time
+"""The learning rates of the summarizer's recipe."""
 
 import keras
 
@@ -48,38 +46,6 @@ class DropLearningRate(keras.callbacks.Callback):
         if self.ended(optimizer):
             print(f"The learning rate is below {self._lowest:g}: the end.", flush=True)
             self.model.stop_training = True
-
-
-class TokensPerSecond(keras.callbacks.Callback):
-    """Adds `tokens_per_second` to the log: of summaries, without validation or compilation."""
-
-    def __init__(self):
-        super().__init__()
-        self._compiled = False
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._start = None
-        if self._compiled:
-            self._begin()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self._start is None:  # The first step compiles.
-            self._compiled = True
-            self._begin()
-
-    def on_test_begin(self, logs=None):
-        if self._start is not None:
-            seconds = time.monotonic() - self._start[0]
-            self._rate = (self._count() - self._start[1]) / max(seconds, 1e-9)
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["tokens_per_second"] = round(self._rate, 1)
-
-    def _begin(self):
-        self._start = (time.monotonic(), self._count())
-
-    def _count(self):
-        return _read(self.model.token_loss.count)
 
 
 def _nesterov(optimizer: keras.optimizers.Optimizer) -> Nesterov:

@@ -13,11 +13,12 @@ from absl import app, flags
 
 from datasets import records, topics, vocabulary
 from zoo import multi_worker, run
+from zoo.progress import TokensPerSecond
 from zoo.xsum import kept
 from zoo.xsum.batches import SummaryBatches
 from zoo.xsum.model import TopicConvS2S
 from zoo.xsum.nesterov import Nesterov
-from zoo.xsum.schedule import DropLearningRate, TokensPerSecond
+from zoo.xsum.schedule import DropLearningRate
 
 FLAGS = flags.FLAGS
 
