@@ -9,12 +9,6 @@ the lengths are those that the run has kept. A command that was stopped goes on 
 is given again.
 """
 
-import itertools
-import json
-import os
-import pathlib
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,17 +16,16 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from datasets import parallel, summarization, text_shards, tokenization
+from datasets import text_shards, tokenization
+from zoo import generate
 from zoo.pointer_generator import kept
 from zoo.pointer_generator.kept import Kept
 from zoo.pointer_generator.model import PointerGenerator
 from zoo.summaries import END
-from zoo.xsum.generate import append, unfinished
 
 FLAGS = flags.FLAGS
 
-# Flags that decide the lines, beside the model and the corpus.
-SEARCH = ("beam", "max_length", "min_length", "length_penalty", "blocked_ngram")
+# Flags that decide the lines, beside those of the search.
 SHOWN = ("system", "attention", "initial_attention", "replace_unknown")
 NAMES = {
     ("lstm", "lstm"): "ptgen",
@@ -153,64 +146,26 @@ class Generator:
         return row
 
 
-def _described() -> dict:
-    """All that decides the lines of the file."""
-    manifest = json.loads(pathlib.Path(FLAGS.data, "manifest.json").read_text())
-    total = manifest["splits"][FLAGS.split]["kept"]
-    return {
-        "model": summarization.sha256(pathlib.Path(FLAGS.workdir, "best.keras")),
-        "texts": {n: s for n, s in manifest["splits"][FLAGS.split]["files"].items() if "text" in n},
-        "split": FLAGS.split,
-        "documents": min(FLAGS.documents or total, total),
-        **{name: FLAGS[name].value for name in (*SEARCH, *SHOWN)},
-    }
-
-
 def make_generator() -> Generator:
     """Returns the generator that the flags describe."""
     model, text = kept.load_model(FLAGS.workdir), kept.read(FLAGS.workdir)
-    names = (*SEARCH, "initial_attention")
+    names = (*generate.SEARCH, "initial_attention")
     search = {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
     return Generator(model, text, FLAGS.system, FLAGS.replace_unknown, **search)
 
 
 def main(_) -> None:
     """Writes the file that the flags name."""
-    start = time.monotonic()
-    output = pathlib.Path(FLAGS.output)
-    try:
-        generator, described = make_generator(), _described()
-        total = described["documents"]
-        path, done = unfinished(output, described)
-        examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
-        progress = parallel.Progress("summaries", total, "documents")
-        progress.add(done, skipped=True)
-        for count in append(path, generator, examples, FLAGS.batch_size, FLAGS.attention - done):
-            progress.add(count)
-    except (OSError, ValueError) as error:
-        sys.exit(f"zoo.pointer_generator.generate: {error}")
-    progress.close()
-    os.replace(path, output)
-    print(f"{output}: {total} documents in {time.monotonic() - start:.1f} s, {generator.system}")
+    generate.write(make_generator, SHOWN, "zoo.pointer_generator.generate")
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("workdir", None, "The run, or folder of weights, to summarize with.")
-    flags.DEFINE_string("data", None, "Folder that a corpus of articles was prepared in.")
-    flags.DEFINE_enum("split", "test", text_shards.SPLITS, "Which part of it.")
-    flags.DEFINE_string("output", None, "The file to write.")
-    flags.DEFINE_string("system", None, "Name of the system.")
-    flags.DEFINE_integer("documents", 0, "How many documents; 0: all.", lower_bound=0)
-    flags.DEFINE_integer("batch_size", 8, "Documents at a time.", lower_bound=1)
+    generate.define_flags()
     flags.DEFINE_integer("beam", 4, "Hypotheses of the beam search.", lower_bound=1)
     flags.DEFINE_integer("max_length", None, "Most words of a summary; by default the run's.", 1)
     flags.DEFINE_integer("min_length", None, "Fewest words; by default the run's.", 0)
-    flags.DEFINE_float("length_penalty", 1.0, "0 sums log-probabilities, 1 means them.", 0.0)
-    flags.DEFINE_integer("blocked_ngram", 0, "No so many words twice in a summary; 0: may.", 0)
     flags.DEFINE_bool(
         "initial_attention", False, "Begin with the attention of a first look, as released."
     )
     flags.DEFINE_bool("replace_unknown", False, "Write the word most attended to for [UNK].")
-    flags.DEFINE_integer("attention", 0, "Give the attention of so many documents.", 0)
-    flags.mark_flags_as_required(["workdir", "data", "output"])
     app.run(main)

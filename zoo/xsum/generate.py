@@ -8,30 +8,22 @@ writes lines as `zoo/summaries.py` says. The vocabulary and the topics are those
 kept. A command that was stopped goes on where it was when it is given again.
 """
 
-import hashlib
-import itertools
-import json
-import os
-import pathlib
-import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from datasets import parallel, summarization, text_shards
-from zoo import summaries
+from datasets import text_shards
+from zoo import generate, summaries
 from zoo.xsum import kept
 from zoo.xsum.kept import Kept
 from zoo.xsum.model import TopicConvS2S
 
 FLAGS = flags.FLAGS
 
-# Flags that decide the lines, beside the model and the corpus.
-SEARCH = ("beam", "max_length", "min_length", "length_penalty", "blocked_ngram")
+# Flags that decide the lines, beside those of the search.
 SHOWN = ("system", "attention", "topics")
 TOPIC_WORDS = 10
 
@@ -155,108 +147,22 @@ class Generator:
         return [[round(float(weights[topic]), 4), self._top_words[topic]] for topic in best]
 
 
-def unfinished(output: pathlib.Path, described: Mapping) -> tuple[pathlib.Path, int]:
-    """Returns the file that a command like this has begun, cut after its last whole line.
-
-    Args:
-        output: What it becomes.
-        described: All that decides its lines.
-
-    Returns:
-        The file, made if absent, and the number of its lines.
-    """
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
-    path = output.with_name(f".{output.name}.{digest[:12]}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    size = count = 0
-    with path.open("r+b") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                size, count = size + len(line), count + 1
-        file.truncate(size)
-    return path, count
-
-
-def append(
-    path: pathlib.Path,
-    generator: Generator,
-    examples: Iterable[Mapping],
-    batch_size: int = 8,
-    with_attention: int = 0,
-) -> Iterator[int]:
-    """Adds the summaries of examples to a file.
-
-    Args:
-        path: The file.
-        generator: Makes them.
-        examples: Rows of `datasets.text_shards`.
-        batch_size: How many at a time.
-        with_attention: How many of the first rows get attention.
-
-    Yields:
-        After each batch, how many lines were added.
-    """
-    examples = iter(examples)
-    with path.open("a", encoding="utf-8") as file:
-        while batch := list(itertools.islice(examples, batch_size)):
-            rows = generator.rows(batch, with_attention)
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            file.flush()
-            with_attention -= len(rows)
-            yield len(rows)
-
-
-def _described() -> dict:
-    """All that decides the lines of the file."""
-    manifest = json.loads(pathlib.Path(FLAGS.data, "manifest.json").read_text())
-    total = manifest["splits"][FLAGS.split]["kept"]
-    return {
-        "model": summarization.sha256(pathlib.Path(FLAGS.workdir, "best.keras")),
-        "texts": {n: s for n, s in manifest["splits"][FLAGS.split]["files"].items() if "text" in n},
-        "split": FLAGS.split,
-        "documents": min(FLAGS.documents or total, total),
-        **{name: FLAGS[name].value for name in (*SEARCH, *SHOWN)},
-    }
+def make_generator() -> Generator:
+    """Returns the generator that the flags describe."""
+    model, text = kept.load_model(FLAGS.workdir), kept.read(FLAGS.workdir)
+    search = {name: FLAGS[name].value for name in generate.SEARCH}
+    return Generator(model, text, FLAGS.system, FLAGS.topics, **search)
 
 
 def main(_) -> None:
     """Writes the file that the flags name."""
-    start = time.monotonic()
-    output = pathlib.Path(FLAGS.output)
-    try:
-        model, text = kept.load_model(FLAGS.workdir), kept.read(FLAGS.workdir)
-        described = _described()
-        total = described["documents"]
-        search = {name: FLAGS[name].value for name in SEARCH}
-        generator = Generator(model, text, FLAGS.system, FLAGS.topics, **search)
-        path, done = unfinished(output, described)
-        examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
-        progress = parallel.Progress("summaries", total, "documents")
-        progress.add(done, skipped=True)
-        for count in append(path, generator, examples, FLAGS.batch_size, FLAGS.attention - done):
-            progress.add(count)
-    except (OSError, ValueError) as error:
-        sys.exit(f"zoo.xsum.generate: {error}")
-    progress.close()
-    os.replace(path, output)
-    print(f"{output}: {total} documents in {time.monotonic() - start:.1f} s, {generator.system}")
+    generate.write(make_generator, SHOWN, "zoo.xsum.generate")
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("workdir", None, "The run, or folder of weights, to summarize with.")
-    flags.DEFINE_string("data", None, "Folder that `python -m datasets.xsum prepare` wrote.")
-    flags.DEFINE_enum("split", "test", text_shards.SPLITS, "Which part of it.")
-    flags.DEFINE_string("output", None, "The file to write.")
-    flags.DEFINE_string("system", None, "Name of the system; by default as in Table 4.")
-    flags.DEFINE_integer("documents", 0, "How many documents; 0: all.", lower_bound=0)
-    flags.DEFINE_integer("batch_size", 8, "Documents at a time.", lower_bound=1)
+    generate.define_flags()
     flags.DEFINE_integer("beam", 10, "Hypotheses of the beam search.", lower_bound=1)
     flags.DEFINE_integer("max_length", 90, "Most words of a summary.", lower_bound=1)
     flags.DEFINE_integer("min_length", 1, "Fewest words of a summary.", lower_bound=0)
-    flags.DEFINE_float("length_penalty", 1.0, "0 sums log-probabilities, 1 means them.", 0.0)
-    flags.DEFINE_integer("blocked_ngram", 0, "No so many words twice in a summary; 0: may.", 0)
-    flags.DEFINE_integer("attention", 0, "Give the attention of so many documents.", 0)
     flags.DEFINE_integer("topics", 5, "Name so many topics of each document.", lower_bound=0)
-    flags.mark_flags_as_required(["workdir", "data", "output"])
     app.run(main)

@@ -5,26 +5,19 @@ import pathlib
 
 import keras
 
-from datasets import summarization, xsum
-from tests.zoo.xsum.tiny_run import ARTICLES
+from tests.zoo import articles
 from zoo.pointer_generator import kept
 from zoo.pointer_generator.model import PointerGenerator
 
+ARTICLES = articles.ARTICLES
 DOCUMENT_LENGTH, MIN_LENGTH, MAX_LENGTH = 12, 2, 7
 SEED = 360  # One with which the model copies, and does not always write the same.
 
 
 def prepare(folder: pathlib.Path, specials: str = "see") -> pathlib.Path:
     """Prepares the corpus and returns its folder."""
-    source, data = folder / "articles.jsonl", folder / "data"
-    rows = [
-        {"id": f"bbc{i}", "document": document, "summary": summary}
-        for i, (document, summary) in enumerate(ARTICLES)
-    ]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = summarization.Settings(vocabulary_size=16, document_length=20, specials=specials)
-    xsum.prepare([str(source)], str(data), settings, held_out=2, processes=1)
-    return data
+    settings = {"vocabulary_size": 16, "document_length": 20, "specials": specials}
+    return articles.prepare(folder, **settings)
 
 
 def write(folder: pathlib.Path, **options) -> tuple[pathlib.Path, pathlib.Path]:

@@ -1,7 +1,5 @@
 """Tests of the summaries of a split: the file that all evaluation reads."""
 
-import itertools
-import json
 import pathlib
 import subprocess
 import sys
@@ -93,31 +91,6 @@ class GenerateTest(parameterized.TestCase):
         alone = [self.generator.rows([example])[0]["summaries"] for example in self.examples]
         self.assertEqual(alone, together)
         self.assertGreater(len({summary[NAME] for summary in alone}), 1)
-
-    def test_what_was_stopped_goes_on_after_its_last_whole_line(self):
-        whole = self.folder / "whole"
-        list(generate.append(whole, self.generator, self.examples, 3, with_attention=2))
-        lines = whole.read_bytes().splitlines(keepends=True)
-        described = {"documents": len(self.examples)}
-        path, done = generate.unfinished(self.folder / "out.jsonl", described)
-        self.assertEqual(done, 0)
-        path.write_bytes(lines[0] + lines[1][:-9])
-        path, done = generate.unfinished(self.folder / "out.jsonl", described)
-        self.assertEqual(done, 1)
-        rest = itertools.islice(self.examples, done, None)
-        self.assertEqual(list(generate.append(path, self.generator, rest, 2, 2 - done)), [2, 1])
-        self.assertEqual(
-            [json.loads(line)["summaries"] for line in path.read_text().splitlines()],
-            [json.loads(line)["summaries"] for line in lines],
-        )
-        self.assertEqual(path.read_text().count('"attention"'), 2)
-
-    def test_a_command_with_other_flags_begins_anew(self):
-        output = self.folder / "other.jsonl"
-        path, _ = generate.unfinished(output, {"beam": 3})
-        path.write_text("{}\n")
-        self.assertEqual(generate.unfinished(output, {"beam": 3}), (path, 1))
-        self.assertEqual(generate.unfinished(output, {"beam": 4})[1], 0)
 
     @parameterized.parameters(
         ({}, "convs2s"),

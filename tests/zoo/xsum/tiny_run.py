@@ -6,26 +6,14 @@ import pathlib
 import keras
 import numpy as np
 
-from datasets import summarization, topic_model, topics, vocabulary, xsum
+from datasets import topic_model, topics, vocabulary
+from tests.zoo import articles
 from zoo.xsum import kept
 from zoo.xsum.model import TopicConvS2S
 
+ARTICLES = articles.ARTICLES
 TOPICS = 3
 DOCUMENT_LENGTH = 12
-
-# Raw, as articles are: quotes, pounds, brackets, clitics, several lines, and names that few have.
-ARTICLES = (
-    (
-        "The bridge won't open until March, the council said.\nRepairs cost £1,200 (or more).\n"
-        '"It\'s a risk," said Ann Reid.',
-        "A bridge stays closed until March.",
-    ),
-    ("Rain fell on the town. The river rose.", "Heavy rain fell on the town."),
-    ("The council met on Monday. It voted 7-3 for the bridge.", "The council wants the bridge."),
-    ("Tom Hale scored twice as the town's side won 3-1 on Monday.", "Hale scored twice on Monday."),
-    ("The side lost in March. Hale didn't play.", "The town's side lost in March."),
-    ("The river fell on Monday, after rain in March.", "The river fell on Monday."),
-)
 
 
 def write(folder: pathlib.Path, with_topics: bool = True) -> tuple[pathlib.Path, pathlib.Path]:
@@ -38,14 +26,8 @@ def write(folder: pathlib.Path, with_topics: bool = True) -> tuple[pathlib.Path,
     Returns:
         The folders of the corpus and of the run.
     """
-    source, data, run = folder / "articles.jsonl", folder / "data", folder / "run"
-    rows = [
-        {"id": f"bbc{i}", "document": document, "summary": summary}
-        for i, (document, summary) in enumerate(ARTICLES)
-    ]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = summarization.Settings(vocabulary_size=24, document_length=DOCUMENT_LENGTH)
-    xsum.prepare([str(source)], str(data), settings, held_out=2, processes=1)
+    run = folder / "run"
+    data = articles.prepare(folder, vocabulary_size=24, document_length=DOCUMENT_LENGTH)
     words = vocabulary.read(data / "vocabulary.txt")
     found = _topics(words)
     topics.save(found, data, {})

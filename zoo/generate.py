@@ -1,0 +1,84 @@
+"""Writes the summaries of a split: what the `generate` commands of recipes share.
+
+Lines are as `zoo/summaries.py` says. A command that was stopped goes on where it was when it is
+given again.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import flags
+
+from datasets import parallel, summarization, text_shards
+from zoo import summaries
+
+FLAGS = flags.FLAGS
+flags.disclaim_key_flags()  # Those of `define_flags` are the command's own.
+
+# Flags of the beam search.
+SEARCH = ("beam", "max_length", "min_length", "length_penalty", "blocked_ngram")
+
+
+def define_flags() -> None:
+    """Defines the flags that all commands have; beam and lengths are left to the recipe."""
+    flags.DEFINE_string("workdir", None, "The run, or folder of weights, to summarize with.")
+    flags.DEFINE_string("data", None, "Folder that a corpus of articles was prepared in.")
+    flags.DEFINE_enum("split", "test", text_shards.SPLITS, "Which part of it.")
+    flags.DEFINE_string("output", None, "The file to write.")
+    flags.DEFINE_string("system", None, "Name of the system; by default that of its model.")
+    flags.DEFINE_integer("documents", 0, "How many documents; 0: all.", lower_bound=0)
+    flags.DEFINE_integer("batch_size", 8, "Documents at a time.", lower_bound=1)
+    flags.DEFINE_float("length_penalty", 1.0, "0 sums log-probabilities, 1 means them.", 0.0)
+    flags.DEFINE_integer("blocked_ngram", 0, "No so many words twice in a summary; 0: may.", 0)
+    flags.DEFINE_integer("attention", 0, "Give the attention of so many documents.", 0)
+    flags.mark_flags_as_required(["workdir", "data", "output"])
+
+
+def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str) -> None:
+    """Writes the file that the flags name.
+
+    Args:
+        make_generator: Returns what summarizes: it has the name of the `system`, and `rows`, which
+            makes rows of `zoo.summaries` as `summaries.append` asks.
+        shown: Flags that decide the lines, beside the model, the corpus and `SEARCH`.
+        command: The module, for messages.
+
+    Raises:
+        SystemExit: With a sentence, if run or corpus lack something.
+    """
+    start = time.monotonic()
+    output = pathlib.Path(FLAGS.output)
+    try:
+        generator, described = make_generator(), _described(shown)
+        total = described["documents"]
+        path, done = summaries.unfinished(output, described)
+        examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
+        progress = parallel.Progress("summaries", total, "documents")
+        progress.add(done, skipped=True)
+        attention = FLAGS.attention - done
+        for count in summaries.append(path, generator.rows, examples, FLAGS.batch_size, attention):
+            progress.add(count)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{command}: {error}")
+    progress.close()
+    os.replace(path, output)
+    print(f"{output}: {total} documents in {time.monotonic() - start:.1f} s, {generator.system}")
+
+
+def _described(shown: Sequence[str]) -> dict:
+    """All that decides the lines of the file."""
+    manifest = json.loads(pathlib.Path(FLAGS.data, "manifest.json").read_text())
+    total = manifest["splits"][FLAGS.split]["kept"]
+    return {
+        "model": summarization.sha256(pathlib.Path(FLAGS.workdir, "best.keras")),
+        "texts": {n: s for n, s in manifest["splits"][FLAGS.split]["files"].items() if "text" in n},
+        "split": FLAGS.split,
+        "documents": min(FLAGS.documents or total, total),
+        **{name: FLAGS[name].value for name in (*SEARCH, *shown)},
+    }
