@@ -1,4 +1,4 @@
-"""Summaries of a split, and of files, by a run."""
+"""Summaries of a split by a run."""
 
 import pathlib
 import subprocess
@@ -6,15 +6,13 @@ import sys
 import tempfile
 
 import numpy as np
-import tensorflow as tf
 from absl.testing import absltest, parameterized
 from keras import ops
 
-from datasets import text_shards, tokenization
-from exports import text
+from datasets import text_shards
 from tests.zoo.pointer_generator import tiny_run
 from zoo import summaries
-from zoo.pointer_generator import generate, kept, summarize
+from zoo.pointer_generator import generate, kept
 from zoo.pointer_generator.model import PointerGenerator
 
 ROOT = pathlib.Path(generate.__file__).parents[2]
@@ -101,42 +99,6 @@ class GenerateTest(parameterized.TestCase):
     )
     def test_systems_have_names_of_their_own(self, options, name):
         self.assertEqual(generate.name_of(PointerGenerator(9, 3, 4, **options)), name)
-
-
-class SummarizeTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def test_a_run_summarizes_raw_text_as_it_does_prepared_documents(self):
-        _, run = tiny_run.write(self.folder)
-        documents = [document for document, _ in tiny_run.ARTICLES[:3]]
-        found = summarize.ask_run(run, [document.encode() for document in documents])
-        rows = [
-            {"id": "", "summary": [], "document": tokenization.sentences(document)}
-            for document in documents
-        ]
-        generator = generate.Generator(kept.load_model(run), kept.read(run), "ours", True)
-        expected = [" ".join(row["summaries"]["ours"].split()) for row in generator.rows(rows)]
-        self.assertEqual(found["summary"].tolist(), text.detokenize(expected).numpy().tolist())
-        self.assertLess(found["score"].max(), 0)
-
-    def test_what_is_missing_is_named(self):
-        with self.assertRaisesRegex(FileNotFoundError, "no .*best.keras.*pointer_generator.train"):
-            summarize.ask_run(self.folder, [b"a"])
-        with self.assertRaisesRegex(FileNotFoundError, "no version in .*exports.export --workdir"):
-            summarize.ask_export(self.folder / "none", [b"a"])
-
-    def test_an_export_is_asked_for_the_summary_of_an_article(self):
-        def shout(article):
-            return {"summary": tf.strings.upper(article)}
-
-        spec = tf.TensorSpec([None], tf.string, name="article")
-        signature = tf.function(shout).get_concrete_function(spec)
-        tf.saved_model.save(tf.Module(), str(self.folder / "10"), signatures=signature)
-        (self.folder / "9").mkdir()
-        outputs = summarize.ask_export(self.folder, [b"abc", b"d"])
-        self.assertEqual(outputs["summary"].tolist(), [b"ABC", b"D"])
 
 
 if __name__ == "__main__":
