@@ -7,16 +7,16 @@ A word has the same id after either convention's four special symbols; unknown w
 another one (`batches.load`). So a model has one form, whatever it was trained on.
 """
 
-import json
 import os
 import pathlib
 from typing import NamedTuple
 
-import keras
-
 from datasets import summarization, vocabulary
 from datasets.vocabulary import SEE, Vocabulary
+from zoo import kept
 from zoo.pointer_generator.model import PointerGenerator
+
+RECIPE = "zoo.pointer_generator.train"
 
 
 class Kept(NamedTuple):
@@ -60,7 +60,7 @@ def keep(
         raise ValueError(
             f"min_length must be from 0 to max_length, {max_length}, but is {min_length}."
         )
-    manifest = _json(
+    manifest = kept.read_json(
         data / "manifest.json", f"python -m datasets.cnn_dailymail prepare --output={data}"
     )
     limit = manifest["settings"]["document_length"]
@@ -81,29 +81,8 @@ def keep(
 
 
 def check(run: str | os.PathLike, described: dict, data: str | os.PathLike) -> None:
-    """Compares what a run has kept with what another corpus would have it keep.
-
-    Args:
-        run: A run.
-        described: Fields of its corpus.json.
-        data: The corpus, for the message.
-
-    Raises:
-        ValueError: If they differ.
-    """
-    before = _json(pathlib.Path(run, "corpus.json"), "python -m zoo.pointer_generator.train")
-    changed = sorted(name for name in described if before.get(name) != described[name])
-    if changed:
-        raise ValueError(
-            f"{run} was begun with another corpus than {data}, or read in another way: "
-            f"{', '.join(changed)} differ. Bring that corpus back, or choose another --workdir."
-        )
-
-
-def _json(path: pathlib.Path, command: str) -> dict:
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {path}: it comes from {command}.")
-    return json.loads(path.read_text())
+    """Compares what a run has kept with what another corpus would; see `zoo.kept.check`."""
+    kept.check(run, described, data, RECIPE)
 
 
 def read(run: str | os.PathLike) -> Kept:
@@ -116,7 +95,7 @@ def read(run: str | os.PathLike) -> Kept:
         FileNotFoundError: If it is not there.
     """
     run = pathlib.Path(run)
-    described = _json(run / "corpus.json", "python -m zoo.pointer_generator.train, which copies it")
+    described = kept.read(run, RECIPE)
     return Kept(
         vocabulary.read(run / "vocabulary.txt"),
         *(described[name] for name in Kept._fields[1:]),
@@ -124,21 +103,5 @@ def read(run: str | os.PathLike) -> Kept:
 
 
 def load_model(run: str | os.PathLike) -> PointerGenerator:
-    """Loads the best model of a run, which may still be training, without mixed precision.
-
-    Args:
-        run: A run, or a folder of weights.
-
-    Raises:
-        FileNotFoundError: If there is no best.keras.
-    """
-    path = pathlib.Path(run, "best.keras")
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no {path}: a run of python -m zoo.pointer_generator.train has it after its "
-            "first epoch."
-        )
-    model = keras.saving.load_model(path, compile=False)
-    for layer in model._flatten_layers():
-        layer.dtype_policy = layer.variable_dtype
-    return model
+    """Loads the best model of a run; see `zoo.kept.load_model`."""
+    return kept.load_model(run, RECIPE)

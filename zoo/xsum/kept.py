@@ -6,18 +6,19 @@ WORKDIR/topics/           topics.npz, words.json, without the topics of the voca
                           which are weights of the model; absent for a model without topics
 """
 
-import json
 import os
 import pathlib
 from typing import NamedTuple
 
-import keras
 import numpy as np
 
 from datasets import summarization, topic_model, vocabulary
 from datasets.topic_model import Topics
 from datasets.vocabulary import Vocabulary
+from zoo import kept
 from zoo.xsum.model import TopicConvS2S
+
+RECIPE = "zoo.xsum.train"
 
 
 class Kept(NamedTuple):
@@ -50,13 +51,7 @@ def keep(data: str | os.PathLike, workdir: str | os.PathLike, with_topics: bool)
     described = _described(data, with_topics)
     path = workdir / "corpus.json"
     if path.exists():
-        before = json.loads(path.read_text())
-        changed = sorted(name for name in described if before.get(name) != described[name])
-        if changed:
-            raise ValueError(
-                f"{workdir} was begun with another corpus than {data}: {', '.join(changed)} "
-                "differ. Bring that corpus back, or choose another --workdir."
-            )
+        kept.check(workdir, described, data, RECIPE)
         return
     vocabulary.read(data / "vocabulary.txt").write(workdir / "vocabulary.txt")
     if with_topics:
@@ -66,30 +61,28 @@ def keep(data: str | os.PathLike, workdir: str | os.PathLike, with_topics: bool)
 
 
 def _described(data: pathlib.Path, with_topics: bool) -> dict:
-    manifest = _json(data / "manifest.json", f"python -m datasets.xsum prepare --output={data}")
+    manifest = kept.read_json(
+        data / "manifest.json", f"python -m datasets.xsum prepare --output={data}"
+    )
     described = {
         "document_length": manifest["settings"]["document_length"],
         "vocabulary_sha256": manifest["vocabulary"]["sha256"],
         "topics_sha256": None,
     }
     if with_topics:
-        topics = _json(data / "topics" / "topics.json", f"python -m datasets.topics --data={data}")
+        topics = kept.read_json(
+            data / "topics" / "topics.json", f"python -m datasets.topics --data={data}"
+        )
         described["topics_sha256"] = topics["files"]["topics.npz"]
     return described
-
-
-def _json(path: pathlib.Path, command: str) -> dict:
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {path}: make it with {command}.")
-    return json.loads(path.read_text())
 
 
 def _keep_topics(source: pathlib.Path, target: pathlib.Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with np.load(source / "topics.npz", allow_pickle=False) as arrays:
-        kept = {name: arrays[name] for name in ("topic_words", "alpha")}
+        needed = {name: arrays[name] for name in ("topic_words", "alpha")}
     # Compressed: most of topic_words is the prior, for words that a topic has not.
-    np.savez_compressed(target / ".topics.npz", **kept)
+    np.savez_compressed(target / ".topics.npz", **needed)
     os.replace(target / ".topics.npz", target / "topics.npz")
     temporary = target / ".words.json"
     temporary.write_bytes((source / "words.json").read_bytes())
@@ -106,7 +99,7 @@ def read(run: str | os.PathLike) -> Kept:
         FileNotFoundError: If it is not there.
     """
     run = pathlib.Path(run)
-    described = _json(run / "corpus.json", "python -m zoo.xsum.train, which copies it")
+    described = kept.read(run, RECIPE)
     return Kept(
         vocabulary.read(run / "vocabulary.txt"),
         topic_model.load(run) if described["topics_sha256"] else None,
@@ -115,20 +108,5 @@ def read(run: str | os.PathLike) -> Kept:
 
 
 def load_model(run: str | os.PathLike) -> TopicConvS2S:
-    """Loads the best model of a run, which may still be training, without mixed precision.
-
-    Args:
-        run: A run, or a folder of weights.
-
-    Raises:
-        FileNotFoundError: If there is no best.keras.
-    """
-    path = pathlib.Path(run, "best.keras")
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no {path}: a run of python -m zoo.xsum.train has it after its first epoch."
-        )
-    model = keras.saving.load_model(path, compile=False)
-    for layer in model._flatten_layers():
-        layer.dtype_policy = layer.variable_dtype
-    return model
+    """Loads the best model of a run; see `zoo.kept.load_model`."""
+    return kept.load_model(run, RECIPE)
