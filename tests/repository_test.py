@@ -48,6 +48,16 @@ class RepositoryTest(parameterized.TestCase):
     def test_bazel_builds_every_source_file(self):
         self.assertEqual(sources() - built(), set())
 
+    def test_no_recipe_imports_from_another(self):
+        recipes = {path.parent.name for path in ROOT.glob("zoo/*/train.py")}
+        for recipe in recipes:
+            others = "|".join(recipes - {recipe})
+            for path in [*ROOT.glob(f"zoo/{recipe}/*.py"), *ROOT.glob(f"tests/zoo/{recipe}/*.py")]:
+                imported = re.search(
+                    rf"^ *(from|import) .*zoo( import |\.)({others})\b.*", path.read_text(), re.M
+                )
+                self.assertIsNone(imported, f"{path}: {imported}")
+
     def test_the_python_examples_of_the_readme_run(self):
         examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
         self.assertNotEmpty(examples)
