@@ -46,8 +46,8 @@ class StopOnNaN(keras.callbacks.Callback):
 class SaveBest(keras.callbacks.Callback):
     """Keeps the model of the epoch with the lowest validation loss.
 
-    Unlike `keras.callbacks.ModelCheckpoint` it never leaves half a file, and `best`, the loss to
-    beat, is a variable, for `Checkpoint` to save.
+    Unlike `keras.callbacks.ModelCheckpoint` it never leaves half a file, nor the variables of the
+    optimizer in it, and `best`, the loss to beat, is a variable, for `Checkpoint` to save.
 
     Args:
         path: the `.keras` file. None: only keeps count (workers other than the chief).
@@ -64,8 +64,17 @@ class SaveBest(keras.callbacks.Callback):
         self.best.assign(logs["val_loss"])
         if self._path:
             temporary = self._path.with_name(".best.keras")
-            self.model.save(temporary, include_optimizer=False)
+            _save_without_optimizer(self.model, temporary)
             os.replace(temporary, self._path)
+
+
+def _save_without_optimizer(model: keras.Model, path: pathlib.Path) -> None:
+    """Saves a model alone: with `include_optimizer=False`, Keras writes the optimizer too."""
+    optimizer, model.optimizer = model.optimizer, None
+    try:
+        model.save(path)
+    finally:
+        model.optimizer = optimizer
 
 
 class Checkpoint(keras.callbacks.Callback):

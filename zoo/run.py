@@ -176,7 +176,9 @@ def finish(
     best = workdir / "best.keras"
     if not best.exists():
         sys.exit(f"There is no {best}: the validation loss was never finite. Try another seed.")
-    figures = test_figures(keras.models.load_model(best), *test)
+    model = keras.models.load_model(best, compile=False)  # It has no optimizer.
+    model.compile(None, jit_compile=jit_compile())
+    figures = test_figures(model, *test)
     progress.draw_loss(workdir, baseline)
     metrics = {
         "recipe": _recipe(),
