@@ -1,13 +1,8 @@
-"""Beam search against all sequences, a search by lists, greedy search and released numbers."""
+"""Beam search against all sequences, a search by lists, and greedy search."""
 
 import itertools
 import math
-import os
-import pathlib
-import tempfile
-import unittest
 
-import keras
 import numpy as np
 from absl.testing import absltest, parameterized
 from hypothesis import assume, given, settings
@@ -17,40 +12,7 @@ from keras import ops
 from rum_keras.beam_search import beam_search
 from tests import backend
 from tests.backend import FLOAT
-
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden/convs2s_beam.npz"
-CODES = 17
-FIRST = 12  # After it, greedy search takes five steps.
-
-
-def table(vocabulary, seed=0):
-    """Returns log-probabilities of the next token after each of `CODES` histories."""
-    logits = 2 * np.random.default_rng(seed).normal(size=(CODES, vocabulary))
-    return (logits - np.log(np.exp(logits).sum(-1, keepdims=True))).astype("float32")
-
-
-def next_code(code, token):
-    return (5 * code + 3 * token + 1) % CODES
-
-
-def step_of(log_probabilities, attend=False):
-    """Returns a step function whose state is the code of the history before `tokens`."""
-
-    def step(tokens, code):
-        code = next_code(code, tokens)
-        if attend:  # To the source position of the token's number.
-            return ops.take(log_probabilities, code, axis=0), code, ops.one_hot(tokens, 9)
-        return ops.take(log_probabilities, code, axis=0), code
-
-    return step
-
-
-def search(log_probabilities, codes=(FIRST,), attend=False, **options):
-    """Returns NumPy hypotheses of a row for each of `codes`, the state before the start token 0."""
-    codes = np.asarray(codes, "int32")
-    options = {"end_id": 0, "beam": 2, "max_length": 4, **options}
-    step = step_of(log_probabilities, attend)
-    return backend.to_numpy(beam_search(step, codes, 0 * codes, **options))
+from tests.rum_keras.beam_search_tables import FIRST, next_code, search, table
 
 
 def found(hypotheses, row=0):
@@ -274,128 +236,6 @@ class RulesTest(parameterized.TestCase):
 
         with self.assertRaisesRegex(ValueError, "received int32, returned float32"):
             beam_search(step, np.array([3], "int32"), [0], end_id=0, beam=2, max_length=4)
-
-
-def released_decoder(w, history, position):
-    """Returns log-probabilities and attention of the released ConvS2S decoder after `position`."""
-
-    def linear(name, x):
-        return x @ ops.transpose(w[f"{name}_weight"]) + w[f"{name}_bias"]
-
-    time = history.shape[1]
-    half = math.sqrt(0.5)
-    beam = ops.shape(history)[0] // len(w["z"])
-    z, zplus = (ops.repeat(w[name], beam, axis=0) for name in ("z", "zplus"))
-    g = ops.take(w["decoder_embed_tokens_weight"], history, axis=0)
-    g = g + w["decoder_embed_positions_weight"][2 : 2 + time]
-    h, attention = linear("decoder_fc1", g), 0.0
-    for i in range(2):
-        residual = h
-        kernel, bias = (w[f"decoder_convolutions_{i}_{name}"] for name in ("weight", "bias"))
-        h = ops.pad(h, ((0, 0), (len(kernel) - 1, 0), (0, 0)))
-        h = sum(h[:, j : j + time] @ kernel[j] for j in range(len(kernel))) + bias
-        a, b = ops.split(h, 2, axis=-1)
-        h = a * ops.sigmoid(b)
-        q = (linear(f"decoder_attention_{i}_in_projection", h) + g) * half
-        weights = ops.softmax(q @ ops.transpose(z, (0, 2, 1)))
-        context = (weights @ zplus) * math.sqrt(z.shape[1])
-        h = (linear(f"decoder_attention_{i}_out_projection", context) + h) * half
-        h = (h + residual) * half
-        attention = attention + weights / 2
-    logits = linear("decoder_fc3", linear("decoder_fc2", h))
-    here = ops.cast(ops.arange(time) == position, "float32")[:, None]
-    return ops.sum(ops.log_softmax(logits) * here, 1), ops.sum(attention * here, 1)
-
-
-class GoldenTest(parameterized.TestCase):
-    def golden(self):
-        with np.load(GOLDEN) as arrays:
-            return {key: arrays[key] for key in arrays.files}
-
-    def search(self, **options):
-        arrays = self.golden()
-
-        def step(tokens, state):
-            history, position = state
-            history = ops.where(ops.arange(13) == position, tokens[:, None], history)
-            log_probabilities, attention = released_decoder(arrays, history, position)
-            return log_probabilities, (history, position + 1), attention
-
-        state, start = (np.zeros((3, 13), "int32"), np.int32(0)), np.full(3, 2)
-        options = {"end_id": 2, "pad_id": 1, "min_length": 1, "max_length": 12, **options}
-        return backend.to_numpy(beam_search(step, state, start, **options))
-
-    @parameterized.parameters(5, 10)
-    def test_equals_the_released_search_with_the_released_convs2s(self, beam):
-        actual, arrays = self.search(beam=beam), self.golden()
-        for ours, theirs in (("tokens",) * 2, ("lengths",) * 2, ("alignments", "alignment")):
-            np.testing.assert_array_equal(getattr(actual, ours), arrays[f"beam{beam}_{theirs}"])
-        for ours, theirs in (("scores", "score"), ("log_probabilities", "pos_scores")):
-            np.testing.assert_allclose(
-                getattr(actual, ours), arrays[f"beam{beam}_{theirs}"], rtol=1e-5, atol=1e-5
-            )
-
-    def test_without_stopping_early_only_hypotheses_that_the_released_search_drops_are_new(self):
-        actual = self.search(beam=5, length_penalty=0.5, stop_early=False)
-        scores = self.golden()["beam5_lenpen05_full_score"]
-        np.testing.assert_allclose(actual.scores[1:], scores[1:], rtol=1e-5)
-        np.testing.assert_allclose(actual.scores[0, :4], scores[0, :4], rtol=1e-5)
-        self.assertGreater(actual.scores[0, 4], scores[0, 4])
-
-
-class GraphTest(parameterized.TestCase):
-    options = {"beam": 3, "max_length": 5, "blocked_ngram": 2, "min_length": 1}
-
-    def expected(self):
-        return search(table(6), codes=(4, 0), attend=True, **self.options)
-
-    def in_graph(self, codes):
-        return beam_search(
-            step_of(table(6), attend=True), codes, ops.zeros_like(codes), end_id=0, **self.options
-        )
-
-    def assert_equal(self, actual):
-        for one, other in zip(actual, self.expected(), strict=True):
-            np.testing.assert_allclose(backend.to_numpy(one), other, rtol=1e-5)
-
-    @unittest.skipIf(keras.backend.backend() != "tensorflow", "tf.function is TensorFlow's")
-    def test_a_function_compiled_by_xla_gives_the_same(self):
-        import tensorflow as tf
-
-        compiled = tf.function(self.in_graph, [tf.TensorSpec([None], tf.int32)], jit_compile=True)
-        self.assert_equal(compiled(tf.constant([4, 0])))
-
-    @unittest.skipIf(keras.backend.backend() != "tensorflow", "SavedModels are TensorFlow's")
-    def test_a_saved_model_gives_the_same_by_core_ops(self):
-        import tensorflow as tf
-
-        module = tf.Module()
-        module.serve = tf.function(
-            lambda codes: self.in_graph(codes)._asdict(), [tf.TensorSpec([None], tf.int32)]
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            tf.saved_model.save(module, os.path.join(folder, "1"), {"serve": module.serve})
-            loaded = tf.saved_model.load(os.path.join(folder, "1")).signatures["serve"]
-            result = loaded(tf.constant([4, 0]))
-        self.assert_equal([result[name] for name in self.expected()._fields])
-
-    @unittest.skipIf(keras.backend.backend() != "jax", "jax.jit is JAX's")
-    def test_a_jitted_function_gives_the_same(self):
-        import jax
-
-        self.assert_equal(jax.jit(self.in_graph)(np.asarray([4, 0], "int32")))
-
-    @unittest.skipIf(keras.backend.backend() != "tensorflow", "TensorFlow's unknown dimensions")
-    def test_a_vocabulary_of_unknown_size_gives_the_same(self):
-        import tensorflow as tf
-
-        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
-        def compiled(log_probabilities):
-            codes = tf.constant([4, 0])
-            step = step_of(log_probabilities, attend=True)
-            return beam_search(step, codes, 0 * codes, end_id=0, **self.options)
-
-        self.assert_equal(compiled(table(6)))
 
 
 if __name__ == "__main__":
