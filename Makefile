@@ -4,7 +4,7 @@ RUN := .venv/bin/python -m
 # A process a core; a file's tests stay together, since many share what its first one made.
 PARALLEL = --numprocesses=auto --dist=loadfile
 BAZEL_TESTS = //...
-JAX_TESTS = tests/rum_keras $(wildcard tests/zoo/*/model_test.py)
+JAX_TESTS = tests/rum_keras $(wildcard tests/zoo/*/model_test.py tests/zoo/*/decoding_test.py)
 
 export KERAS_HOME := $(CURDIR)/build/keras
 export TF_CPP_MIN_LOG_LEVEL ?= 2
