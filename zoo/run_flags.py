@@ -82,7 +82,8 @@ def _read(path: pathlib.Path) -> dict[str, str]:
             # A boolean that is off is written as --noNAME.
             if name not in known and name.removeprefix("no") in known:
                 name = name.removeprefix("no")
-            read[name] = line
+            # A flag that is given several times has several lines.
+            read[name] = f"{read[name]}\n{line}" if name in read else line
     return read
 
 

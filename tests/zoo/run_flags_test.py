@@ -9,6 +9,12 @@ from absl.testing import absltest, flagsaver, parameterized
 from zoo import run, run_flags
 
 FLAGS = flags.FLAGS
+flags.DEFINE_flag(
+    flags.MultiFlag(
+        flags.ArgumentParser(), flags.ArgumentSerializer(), "several", [], "Given several times."
+    ),
+    module_name="zoo.recall.train",
+)
 del run  # Imported for the flags that it defines.
 
 
@@ -48,6 +54,14 @@ class RunFlagsTest(parameterized.TestCase):
     def test_other_flags_are_refused_and_shown(self, flag, shown):
         self.parse(flag)
         with self.assertRaisesRegex(SystemExit, f"other flags:\n  {shown}\nGo on with that run by"):
+            run_flags.check(self.path, "python -m zoo.recall.train")
+
+    def test_a_flag_that_is_given_several_times_is_compared_whole(self):
+        self.parse("--several=a=1", "--several=b=2")
+        run_flags.write(self.path, "python -m zoo.recall.train")
+        run_flags.check(self.path, "python -m zoo.recall.train")
+        self.parse("--several=a=3", "--several=b=2")
+        with self.assertRaisesRegex(SystemExit, "then --several=a=1\n--several=b=2"):
             run_flags.check(self.path, "python -m zoo.recall.train")
 
     def test_a_run_that_saved_nothing_does_not_keep_the_folder(self):
