@@ -92,7 +92,8 @@ def main(_) -> None:
     with strategy.scope():
         model = make_model(words, word_topics)
         optimizer = Nesterov(FLAGS.learning_rate, FLAGS.momentum, FLAGS.clip_norm)
-        model.compile(optimizer, jit_compile=run.jit_compile())
+        # "auto" is no: most batches have a shape of their own, and XLA compiles for each.
+        model.compile(optimizer, jit_compile=FLAGS.jit_compile == "true")
     train, validation, test = (
         make_batches(split, strategy.num_replicas_in_sync)
         for split in ("train", "validation", "test")
