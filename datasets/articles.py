@@ -5,14 +5,17 @@ file that cannot be read becomes an article whose `read` says so, with file:line
 a corpus counts it.
 """
 
+import contextlib
 import csv
 import functools
 import gzip
 import io
+import itertools
 import json
 import os
 import pathlib
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -63,17 +66,27 @@ def open_text(path: pathlib.Path) -> io.TextIOBase:
     return opener(path, "rt", encoding="utf-8", newline="\n")
 
 
+@contextlib.contextmanager
+def reading(path: pathlib.Path) -> Iterator[None]:
+    """Makes a `ValueError` that names the file of what may go wrong while it is read.
+
+    Raises:
+        ValueError: if the file is missing, a folder, no UTF-8, no CSV, or half a `.gz`.
+    """
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {_reason(error)}") from error
+
+
 def read_text(path: pathlib.Path) -> str:
     """Reads a UTF-8 file.
 
     Raises:
         ValueError: if it is missing, a folder, or no UTF-8.
     """
-    try:
-        with open_text(path) as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {_reason(error)}") from error
+    with reading(path), open_text(path) as file:
+        return file.read()
 
 
 def tables(path: pathlib.Path) -> list[pathlib.Path]:
@@ -108,7 +121,9 @@ def from_table(
             name: next((row[key] for key in names if row.get(key) is not None), None)
             for name, names in columns.items()
         }
-        name = str(found["id"]) if found.get("id") is not None else f"{path.name}:{line}"
+        name = f"{path.name}:{line}"
+        if found.get("id") is not None:
+            name = str(found["id"]).encode("utf-8", "replace").decode()  # No half surrogates.
         texts = [_text(found[side], tokenized) for side in ("document", "summary")]
         if None in texts:
             names = (" or ".join(columns[side]) for side in ("document", "summary"))
@@ -134,23 +149,23 @@ def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -
     """Reads two files with an article a line: `train.document` and `train.summary`.
 
     Raises:
-        ValueError: if one has more lines than the other.
+        ValueError: if one has more lines than the other, or cannot be read.
     """
     split = split_of(document.name)
-    with open_text(document) as documents, open_text(summary) as summaries:
-        numbered = enumerate(zip(documents, summaries, strict=True), start=1)
-        while True:
-            try:
-                line, (text, short) = next(numbered)
-            except StopIteration:
-                return
-            except ValueError as error:
-                raise ValueError(
-                    f"{document} and {summary} must have one article a line, the same in both, "
-                    f"but: {error}."
-                ) from error
-            read = functools.partial(given, text.strip(), short.strip(), tokenized=tokenized)
-            yield Article(split, f"{document.name}:{line}", f"{document}:{line}", read)
+    both = itertools.zip_longest(_lines(document), _lines(summary))
+    for line, (text, short) in enumerate(both, start=1):
+        if text is None or short is None:
+            raise ValueError(
+                f"{document} and {summary} must have one article a line, the same in both, but "
+                f"{document if text is None else summary} ends before line {line}."
+            )
+        read = functools.partial(given, text.strip(), short.strip(), tokenized=tokenized)
+        yield Article(split, f"{document.name}:{line}", f"{document}:{line}", read)
+
+
+def _lines(path: pathlib.Path) -> Iterator[str]:
+    with reading(path), open_text(path) as file:
+        yield from file
 
 
 def from_folders(
@@ -192,7 +207,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
         yield from _json(path)
     elif name.endswith(".csv"):
         csv.field_size_limit(2**31 - 1)
-        with open_text(path) as file:
+        with reading(path), open_text(path) as file:
             reader = csv.DictReader(file)
             for row in reader:
                 yield reader.line_num, row
@@ -202,7 +217,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
 
 def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
+    with reading(path), opener(path, "rb") as file:
         for line, text in enumerate(file, start=1):
             if not text.strip():
                 continue
@@ -223,8 +238,10 @@ def _json(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
         rows = json.loads(read_text(path))
     except ValueError as error:
         raise ValueError(f"{path}: expected a JSON list of objects, but: {error}") from error
-    if not isinstance(rows, list):
+    if isinstance(rows, dict):
         rows = rows.get("data", [rows])
+    if not isinstance(rows, list):
+        raise ValueError(f"{path}: expected a JSON list of objects, found {str(rows)[:50]!r}.")
     for place, row in enumerate(rows, start=1):
         yield place, row if isinstance(row, dict) else "expected a JSON object"
 
@@ -238,13 +255,18 @@ def _parquet(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
             "as JSON lines."
         ) from error
     row = 0
-    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1000):
-        for values in batch.to_pylist():
-            row += 1
-            yield row, values
+    try:
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1000):
+            for values in batch.to_pylist():
+                row += 1
+                yield row, values
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected a parquet file, but: {error}") from error
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno else str(error)
-    return f"expected UTF-8, but: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"expected UTF-8, but: {error}"
+    return str(error)

@@ -90,7 +90,7 @@ def read(
             yield from articles.from_table(path, _COLUMNS, tokenized)
     else:
         raise ValueError(
-            f"{source}: expected one of the forms that the head of datasets/cnn_dailymail.py "
+            f"{source}: expected one of the forms that python -m datasets.cnn_dailymail --help "
             "lists, found "
             f"{', '.join(sorted(path.name for path in source.iterdir())[:5]) or 'nothing'}."
         )

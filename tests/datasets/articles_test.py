@@ -107,6 +107,35 @@ class ArticlesTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "must have one article a line, the same in both"):
             list(articles.from_pairs(*paths, tokenized=False))
 
+    def test_of_pairs_the_file_that_cannot_be_read_is_named(self):
+        paths = self._write("val.source", "A\nB\n"), self.folder / "val.target"
+        with self.assertRaisesRegex(ValueError, "val.target: No such file"):
+            list(articles.from_pairs(*paths, tokenized=False))
+        paths[1].write_bytes("A\né\n".encode("latin-1"))
+        with self.assertRaisesRegex(ValueError, "val.target: expected UTF-8"):
+            list(articles.from_pairs(*paths, tokenized=False))
+
+    @parameterized.parameters(
+        ("half.jsonl.gz", gzip.compress(b"{}\n" * 99)[:-9], "Compressed file ended"),
+        ("plain.jsonl.gz", b"{}\n", "Not a gzipped file"),
+        ("latin.csv", "id,document\n1,é\n".encode("latin-1"), "expected UTF-8"),
+        ("null.json", b"null", "expected a JSON list of objects, found 'None'"),
+        ("text.json", b'{"data": "a"}', "expected a JSON list of objects, found 'a'"),
+        ("half.parquet", b"PAR1", "expected a parquet file"),
+    )
+    def test_a_table_that_cannot_be_read_is_named(self, name, content, reason):
+        if name.endswith("parquet") and not importlib.util.find_spec("pyarrow"):
+            self.skipTest("pyarrow is not installed.")
+        path = self.folder / name
+        path.write_bytes(content)
+        with self.assertRaisesRegex(ValueError, f"{name}: {reason}"):
+            list(articles.from_table(path, COLUMNS))
+
+    def test_an_id_can_be_written_as_utf_8(self):
+        path = self._write("a.jsonl", '{"id": "a\\ud800", "document": "b", "summary": "c"}\n')
+        (article,) = articles.from_table(path, COLUMNS)
+        self.assertEqual(article.id, "a?")
+
     def test_a_file_that_is_missing_is_named(self):
         for name in ("document", "summary"):
             (self.folder / name).mkdir()
