@@ -71,6 +71,21 @@ def check_sizes(places: Iterable[splits.Place], expected: Mapping[str, int], par
         print(f"{unexpected}: figures will not compare with published ones.")
 
 
+def report(manifest: dict) -> str:
+    """Says in some lines what was kept, what was dropped and why."""
+    lines = []
+    for split, found in manifest["splits"].items():
+        means = ", ".join(f"{n:.1f} {side} tokens" for side, n in found["mean_tokens"].items())
+        means = f"; mean {means}" if means else ""
+        lines.append(f"{split}: kept {found['kept']:,} of {found['read']:,}{means}")
+        for kind in ("dropped", "cleaned"):
+            lines += [f"  {kind} {count:,}: {why}" for why, count in found[kind].items()]
+    for why, count in manifest["dropped_without_split"].items():
+        lines.append(f"in no split {count:,}: {why}")
+    lines.append(f"vocabulary: {manifest['vocabulary']['size']:,} with special symbols")
+    return "\n".join(lines)
+
+
 def run(argv: Sequence[str], settings: summarization.Settings, prepare: Callable) -> None:
     """Runs `python -m datasets.CORPUS prepare` and reports.
 
@@ -84,7 +99,10 @@ def run(argv: Sequence[str], settings: summarization.Settings, prepare: Callable
         SystemExit: with one sentence for what the user has to mend.
     """
     if list(argv[1:]) != ["prepare"] or not FLAGS.source or not FLAGS.output:
-        sys.exit(f"Usage: {argv[0]} prepare --source=PATH --output=FOLDER (--help for all flags)")
+        sys.exit(
+            f"Usage: python -m datasets.{pathlib.Path(argv[0]).stem} prepare --source=PATH "
+            "--output=FOLDER (--help for all flags)"
+        )
     names = (
         "vocabulary_size",
         "vocabulary",
@@ -102,7 +120,12 @@ def run(argv: Sequence[str], settings: summarization.Settings, prepare: Callable
             allow_partial=FLAGS.allow_partial,
             processes=FLAGS.processes,
         )
+    except OSError as error:
+        sys.exit(
+            f"{error.filename or FLAGS.output}: {error.strerror or error}. Expected that --source "
+            "names what can be read, and --output a folder that can be written."
+        )
     except ValueError as error:
         sys.exit(str(error))
-    print(summarization.report(manifest))
+    print(report(manifest))
     print(f"Left in {FLAGS.output}: manifest.json, vocabulary.txt, dropped.txt, text/, records/")

@@ -181,6 +181,25 @@ def parse(serialized, features: Iterable[str], topics: int = 0) -> dict:
     return tf.io.parse_example(serialized, specification)
 
 
+def serialized_batches(directory: str | os.PathLike, split: str, size: int = 1024) -> Iterator:
+    """Yields serialized examples of a split in order, string tensors (`size` or fewer,).
+
+    Raises:
+        FileNotFoundError: if the split is not there.
+        ValueError: naming the file, if a part of it is gone.
+    """
+    import tensorflow as tf
+
+    for path in files(directory, split):
+        try:
+            yield from tf.data.TFRecordDataset(path).batch(size)
+        except tf.errors.DataLossError as error:
+            raise ValueError(
+                f"{path} is damaged or cut short. Remove it, give the command again that prepared "
+                "the corpus, and, if it has topics, python -m datasets.topics infer."
+            ) from error
+
+
 def load(directory: str | os.PathLike, split: str) -> Split:
     """Reads the ids of all examples of a split into memory.
 
@@ -190,6 +209,7 @@ def load(directory: str | os.PathLike, split: str) -> Split:
 
     Raises:
         FileNotFoundError: if the split is not there.
+        ValueError: if a file of it is damaged.
     """
     import tensorflow as tf
 
@@ -197,11 +217,17 @@ def load(directory: str | os.PathLike, split: str) -> Split:
     parts: dict[str, list] = {name: [] for name in (*names, "topics_document")}
     lengths: dict[str, list] = {"document": [], "summary": []}
     topics = None
-    for serialized in tf.data.TFRecordDataset(files(directory, split)).batch(1024):
+    for serialized in serialized_batches(directory, split):
         if topics is None:
             first = tf.train.Example.FromString(serialized[0].numpy())
             topics = len(first.features.feature["topics_document"].float_list.value)
-        batch = parse(serialized, names, topics)
+        try:
+            batch = parse(serialized, names, topics)
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(
+                f"{directory}: not all records of the split {split!r} have {topics} topics of the "
+                f"document. Give python -m datasets.topics infer --data={directory} once more."
+            ) from error
         parts["id"].extend(name.decode() for name in batch["id"].numpy())
         for name, rows in lengths.items():
             parts[name].append(batch[name].values.numpy().astype(np.int32))

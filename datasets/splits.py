@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import pathlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -60,6 +62,9 @@ def assign(
             )
         seen.add(article.id)
         places.append(Place(split, article.id, article.where, note))
+    if not places:
+        listed = f", of the {len(split_ids):,} ids of --split_ids" if split_ids else ""
+        raise ValueError(f"Expected articles in what --source names, found not one{listed}.")
     if held_out:
         _hold_out(places, held_out)
     return places
@@ -69,7 +74,7 @@ def _hold_out(places: list[Place], held_out: int) -> None:
     kept = [i for i, place in enumerate(places) if place.split]
     if not 2 <= held_out < len(kept):
         raise ValueError(
-            f"held_out must be at least 2 and below the {len(kept)} articles, got {held_out}."
+            f"--held_out must be at least 2 and below the {len(kept)} articles, got {held_out}."
         )
     # A hash of the id: the same articles are held out in whatever order they come.
     kept.sort(key=lambda i: hashlib.sha256(places[i].id.encode()).digest())
@@ -82,6 +87,13 @@ def sizes(places: Iterable[Place]) -> dict[str, int]:
     """Number of articles of each split."""
     counts = Counter(place.split for place in places)
     return {split: counts[split] for split in SPLITS}
+
+
+def files_hash(places: Iterable[Place]) -> str:
+    """A hash of the sizes of the files that articles stand in: all but surely another if edited."""
+    paths = dict.fromkeys(re.sub(r":( byte)? ?\d+$", "", place.where) for place in places)
+    sizes = [os.path.getsize(path) if os.path.isfile(path) else -1 for path in paths]
+    return hashlib.sha256(repr(sizes).encode()).hexdigest()
 
 
 def unexpected_sizes(places: Iterable[Place], expected: Mapping[str, int]) -> str:
@@ -102,15 +114,15 @@ def read_ids(path: pathlib.Path) -> dict[str, str]:
     """
     try:
         lists = json.loads(articles.read_text(path))
-        lists = {articles.split_of(name): ids for name, ids in lists.items()}
-        pairs = [(str(name), split) for split, ids in lists.items() for name in ids]
+        splits = {name: articles.split_of(name) for name in lists}
+        pairs = [(str(i), splits[name]) for name, ids in lists.items() for i in ids]
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{path}: expected JSON with lists of ids under train, validation and test, but: "
             f"{error}"
         ) from error
     split_ids = dict(pairs)
-    if None in lists or len(split_ids) < len(pairs):
+    if None in splits.values() or len(split_ids) < len(pairs):
         raise ValueError(
             f"{path}: expected the keys train, validation and test and each id once, found the "
             f"keys {', '.join(map(str, lists))} and {len(pairs) - len(split_ids)} ids again."

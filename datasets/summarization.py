@@ -25,6 +25,11 @@ from datasets.articles import SPLITS, Article
 from datasets.text_shards import write_json
 
 CONVENTIONS = {"xsum": vocabulary.XSUM, "see": vocabulary.SEE}
+# How to say that a setting is another one, if not by its values.
+_CHANGED = {
+    "articles_sha256": "list of articles (--source, --split_ids or --held_out)",
+    "files_sha256": "text (files that --source names have other sizes now)",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,11 +88,14 @@ def prepare(
             train a vocabulary on.
     """
     output = pathlib.Path(output)
+    given = _given_vocabulary(settings)  # Before the long work, not after.
     for folder in ("text", "records", ".done"):
         (output / folder).mkdir(parents=True, exist_ok=True)
     described = {**dataclasses.asdict(settings), "clean": clean and clean.__name__}
     described["articles_sha256"] = _listing(places)
     _check_same(output / ".done" / "settings.json", described)
+    # Beside the settings, for a manifest does not depend on where articles stand.
+    _check_same(output / ".done" / "files.json", {"files_sha256": splits.files_hash(places)})
 
     shards = text_shards.write(
         source(), places, output, settings.examples_per_shard, clean, processes
@@ -96,7 +104,8 @@ def prepare(
     dropped += [pair for shard in shards for pair in shard["dropped"]]
     lines = "".join(f"{where}: {reason}\n" for where, reason in dropped)
     (output / "dropped.txt").write_text(lines)
-    size = _write_vocabulary(output, settings, processes)
+    _check_kept(output, shards)
+    size = _write_vocabulary(output, given, settings, processes)
     write_records(output, settings, processes)
     manifest = {"settings": described, "vocabulary": {"size": size}}
     if (output / "manifest.json").exists():
@@ -126,21 +135,46 @@ def _check_same(path: pathlib.Path, described: dict) -> None:
             raise ValueError(
                 f"{path.parent.parent} was begun with another "
                 + ", ".join(
-                    f"{name} ({before.get(name)}, now {described[name]})" for name in changed
+                    _CHANGED.get(name, f"{name} ({before.get(name)}, now {described[name]})")
+                    for name in changed
                 )
                 + ". Choose another --output, or remove that folder."
             )
     write_json(path, described)
 
 
-def _write_vocabulary(output: pathlib.Path, settings: Settings, processes: int) -> int:
+def _check_kept(output: pathlib.Path, shards: list[dict]) -> None:
+    """Refuses a corpus all of whose training articles were dropped: wrong columns, say."""
+    train = [shard for shard in shards if shard["name"].startswith("train-")]
+    if train and not any(shard["kept"] for shard in train):
+        where, reason = train[0]["dropped"][0]
+        raise ValueError(
+            f"Not one training article could be used. {where}: {reason}. All are in "
+            f"{output / 'dropped.txt'}. Mend them, and remove {output} or choose another --output."
+        )
+
+
+def _given_vocabulary(settings: Settings) -> vocabulary.Vocabulary | None:
+    if not settings.vocabulary:
+        return None
+    specials = CONVENTIONS[settings.specials]
+    try:
+        return vocabulary.read_any(settings.vocabulary, settings.vocabulary_size, specials)
+    except OSError as error:
+        raise ValueError(f"--vocabulary={settings.vocabulary}: {error.strerror}.") from error
+
+
+def _write_vocabulary(
+    output: pathlib.Path,
+    given: vocabulary.Vocabulary | None,
+    settings: Settings,
+    processes: int,
+) -> int:
     path = output / "vocabulary.txt"
     if path.exists():
         return len(vocabulary.read(path))
-    specials = CONVENTIONS[settings.specials]
-    if settings.vocabulary:
-        made = vocabulary.read_any(settings.vocabulary, settings.vocabulary_size, specials)
-    else:
+    specials, made = CONVENTIONS[settings.specials], given
+    if made is None:
         tasks = [(file, settings.counted_length) for file in text_shards.files(output, "train")]
         if not tasks:
             raise ValueError(
@@ -256,18 +290,3 @@ def sha256(path: pathlib.Path) -> str:
     """Hash of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def report(manifest: dict) -> str:
-    """Says in some lines what was kept, what was dropped and why."""
-    lines = []
-    for split, found in manifest["splits"].items():
-        means = ", ".join(f"{n:.1f} {side} tokens" for side, n in found["mean_tokens"].items())
-        means = f"; mean {means}" if means else ""
-        lines.append(f"{split}: kept {found['kept']:,} of {found['read']:,}{means}")
-        for kind in ("dropped", "cleaned"):
-            lines += [f"  {kind} {count:,}: {why}" for why, count in found[kind].items()]
-    for why, count in manifest["dropped_without_split"].items():
-        lines.append(f"in no split {count:,}: {why}")
-    lines.append(f"vocabulary: {manifest['vocabulary']['size']:,} with special symbols")
-    return "\n".join(lines)

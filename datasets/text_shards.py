@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -26,10 +27,20 @@ def files(output: str | os.PathLike, split: str) -> list[pathlib.Path]:
 
 
 def read(path: str | os.PathLike) -> Iterator[dict]:
-    """Yields the rows of a text file."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield json.loads(line)
+    """Yields the rows of a text file.
+
+    Raises:
+        ValueError: naming the file, if a part of it is gone.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield json.loads(line)
+    except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is damaged: {error}. Remove it and give the command again that prepared the "
+            "corpus, which writes what is missing."
+        ) from error
 
 
 def load(directory: str | os.PathLike, split: str) -> Iterator[dict]:

@@ -238,4 +238,7 @@ def read_any(path: str | os.PathLike, size: int, specials: Specials) -> Vocabula
 
 def _lines(path: str | os.PathLike) -> list[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
-        return file.read().removesuffix("\n").split("\n")
+        try:
+            return file.read().removesuffix("\n").split("\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: expected UTF-8, but: {error}.") from error

@@ -49,6 +49,20 @@ class SplitsTest(absltest.TestCase):
         self.assertEqual(counts["validation"] + counts["test"], held_out)
         self.assertEqual(counts["validation"], held_out // 2)
 
+    def test_no_articles_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "found not one, of the 1 ids of --split_ids"):
+            splits.assign([], {"a": "train"})
+
+    def test_files_that_are_edited_have_another_hash(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a.jsonl")
+            path.write_text("one\n")
+            places = [splits.Place("train", "a", f"{path}:{line}") for line in (1, 2)]
+            before = splits.files_hash(places)
+            self.assertEqual(splits.files_hash(places[1:]), before)
+            path.write_text("two\nthree\n")
+            self.assertNotEqual(splits.files_hash(places), before)
+
     def test_holding_out_too_many_or_one_is_refused(self):
         for held_out in (1, 3, 4):
             with self.assertRaisesRegex(ValueError, f"below the 3 articles, got {held_out}"):
@@ -74,7 +88,7 @@ class SplitsTest(absltest.TestCase):
             path = pathlib.Path(folder, "ids.json")
             for text, message in (
                 ('{"train": ["1"], "test": ["1"]}', "found the keys train, test and 1 ids again"),
-                ('{"other": ["1"]}', "found the keys None"),
+                ('{"other": ["1"]}', "found the keys other and 0 ids"),
                 ("[1]", "expected JSON with lists of ids"),
             ):
                 path.write_text(text)

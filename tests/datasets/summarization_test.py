@@ -9,7 +9,15 @@ from collections import Counter
 import numpy as np
 from absl.testing import absltest
 
-from datasets import articles, records, splits, summarization, text_shards, vocabulary
+from datasets import (
+    articles,
+    prepare_command,
+    records,
+    splits,
+    summarization,
+    text_shards,
+    vocabulary,
+)
 from datasets.articles import Article
 from datasets.summarization import Settings
 
@@ -66,7 +74,7 @@ class SummarizationTest(absltest.TestCase):
             "file:c: document is empty\nfile:d: summary is empty\nfile:9: it is torn\n",
         )
         self.assertEqual(json.loads((self.output / "manifest.json").read_text()), manifest)
-        self.assertIn("train: kept 2 of 5; mean 5.5 document", summarization.report(manifest))
+        self.assertIn("train: kept 2 of 5; mean 5.5 document", prepare_command.report(manifest))
 
     def test_text_is_whole_and_records_are_cut(self):
         self._prepare()
@@ -127,8 +135,50 @@ class SummarizationTest(absltest.TestCase):
         with self.assertRaisesRegex(ValueError, "begun with another vocabulary_size .5, now 6"):
             self._prepare(SMALL.replaced(vocabulary_size=6))
         fewer = functools.partial(corpus, {"a": TEXTS["a"]})
-        with self.assertRaisesRegex(ValueError, "begun with another articles_sha256"):
+        with self.assertRaisesRegex(ValueError, "begun with another list of articles"):
             self._prepare(source=fewer)
+
+    def test_files_that_were_edited_need_another_folder(self):
+        path = self.output.parent / "a.jsonl"
+        path.write_text("one\n")
+
+        def source():
+            for article in corpus():
+                yield article._replace(where=f"{path}:1")
+
+        self._prepare(source=source)
+        path.write_text("one, mended\n")
+        with self.assertRaisesRegex(ValueError, "another text .*have other sizes now"):
+            self._prepare(source=source)
+
+    def test_a_corpus_without_one_usable_training_article_is_refused(self):
+        texts = {"a": ("It rains", ""), "e": ("snow", "White")}
+        with self.assertRaisesRegex(ValueError, "file:a: summary is empty. All are in .*dropped"):
+            self._prepare(source=functools.partial(corpus, texts))
+        self.assertFalse((self.output / "manifest.json").exists())
+
+    def test_a_vocabulary_that_cannot_be_read_is_refused_before_the_work(self):
+        with self.assertRaisesRegex(ValueError, "--vocabulary=nowhere: No such file"):
+            self._prepare(SMALL.replaced(vocabulary="nowhere"))
+        self.assertFalse(self.output.exists())
+
+    def test_a_damaged_text_file_is_named_and_written_again(self):
+        self._prepare()
+        before = self._contents()
+        path = self.output / "text" / "train-00000-of-00003.jsonl.gz"
+        path.write_bytes(path.read_bytes()[:-9])
+        with self.assertRaisesRegex(ValueError, "00003.jsonl.gz is damaged: .* Remove it and"):
+            list(text_shards.load(self.output, "train"))
+        path.unlink()
+        self._prepare()
+        self.assertEqual(self._contents(), before)
+
+    def test_a_damaged_record_file_is_named(self):
+        self._prepare()
+        path = self.output / "records" / "train-00000-of-00003.tfrecord"
+        path.write_bytes(path.read_bytes()[:-9])
+        with self.assertRaisesRegex(ValueError, "00003.tfrecord is damaged or cut short. Remove"):
+            records.load(self.output, "train")
 
     def test_a_cleaner_is_applied_and_counted(self):
         manifest = self._prepare(clean=shout)
@@ -163,6 +213,18 @@ class SummarizationTest(absltest.TestCase):
         shards = text_shards.write(corpus(), places, self.output, 2, None, processes=2)
         self.assertEqual(self._contents(), before)
         self.assertLen(shards, 5)
+
+    def test_an_inference_that_was_stopped_between_two_files_is_told(self):
+        self._prepare(SMALL.replaced(examples_per_shard=1))
+        paths = [f"train-0000{i}-of-00005.tfrecord" for i in (3, 1)]
+        paths = [self.output / "records" / path for path in paths]
+        words = vocabulary.read(self.output / "vocabulary.txt")
+        for path in paths[1:]:
+            records.write(path, [records.encode("b", ["rain"], ["wet"], words, np.ones(3))])
+        records.write(paths[0], [records.encode("g", ["rain"], ["wet"], words)])
+        (self.output / "records" / "train-00000-of-00005.tfrecord").unlink()
+        with self.assertRaisesRegex(ValueError, "have 3 topics .* datasets.topics infer --data="):
+            records.load(self.output, "train")
 
     def test_topics_are_put_into_records_and_manifest(self):
         self._prepare()

@@ -162,6 +162,15 @@ class XSumTest(parameterized.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("The published splits have", done.stderr)
 
+    def test_the_command_names_an_output_that_it_cannot_write(self):
+        self._write_form("jsonl")
+        self.output.write_text("A file.")
+        command = [sys.executable, "-m", "datasets.xsum", "prepare", f"--source={self.source}"]
+        command += [f"--output={self.output}", "--allow_partial", "--processes=1"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, f"^{self.output}/text: Not a directory. Expected that")
+
     def test_the_real_pairs_are_all_read(self):
         path = DATA / "pairs_test_split.jsonl.gz"
         if not path.exists():
