@@ -7,11 +7,14 @@ The folder `topics` of a prepared corpus holds
     words.json     the lemmas, and the lemma of every word of the training documents
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Iterable
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -137,9 +140,24 @@ def load(data: str | os.PathLike) -> Topics:
         raise FileNotFoundError(
             f"{directory} has no topics.npz: run python -m datasets.topics train --data={data}"
         )
-    words = json.loads((directory / "words.json").read_text(encoding="utf-8"))
-    with np.load(directory / "topics.npz", allow_pickle=False) as arrays:
-        return Topics.of(words["lemmas"], words["word_ids"], arrays["topic_words"], arrays["alpha"])
+    with _whole(directory):
+        words = json.loads((directory / "words.json").read_text(encoding="utf-8"))
+        lemmas, word_ids = words["lemmas"], words["word_ids"]
+        with np.load(directory / "topics.npz", allow_pickle=False) as arrays:
+            topic_words, alpha = arrays["topic_words"], arrays["alpha"]
+    return Topics.of(lemmas, word_ids, topic_words, alpha)
+
+
+@contextlib.contextmanager
+def _whole(directory: pathlib.Path) -> Iterator[None]:
+    """Makes a `ValueError` that names the folder of what half a file is read as."""
+    try:
+        yield
+    except (EOFError, KeyError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{directory} is damaged: {error}. Bring it back whole, or make it again with "
+            "python -m datasets.topics train --overwrite."
+        ) from error
 
 
 def load_word_topics(data: str | os.PathLike, form: str = "released") -> np.ndarray:
@@ -158,5 +176,5 @@ def load_word_topics(data: str | os.PathLike, form: str = "released") -> np.ndar
             f"{path} is not there: run python -m datasets.topics train --data={data}"
         )
     name = {"normalised": "word_topics", "released": "word_topics_released"}[form]
-    with np.load(path, allow_pickle=False) as arrays:
+    with _whole(path.parent), np.load(path, allow_pickle=False) as arrays:
         return arrays[name]

@@ -27,6 +27,7 @@ import numpy as np
 from absl import app, flags
 
 from datasets import (
+    articles,
     parallel,
     summarization,
     text_shards,
@@ -83,11 +84,11 @@ def infer(data: pathlib.Path, processes: int = 2) -> float:
     Raises:
         FileNotFoundError: if there are no topics.
     """
-    described = json.loads((data / "topics" / "topics.json").read_text())
+    described = _described(data / "topics" / "topics.json", f"datasets.topics train --data={data}")
+    manifest = _described(data / "manifest.json", f"datasets.xsum prepare --output={data}")
     # What was inferred with other topics does not count.
     parts = data / "topics" / f".{described['files']['topics.npz'][:16]}-{topic_inference.STEPS}"
     parts.mkdir(exist_ok=True)
-    manifest = json.loads((data / "manifest.json").read_text())
     total = sum(split["kept"] for split in manifest["splits"].values())
     progress = parallel.Progress("inference", total, "documents")
     tasks = [
@@ -110,6 +111,27 @@ def infer(data: pathlib.Path, processes: int = 2) -> float:
     summarization.add_topics(data, found, processes)
     write_json(data / "topics" / "topics.json", described | {"inferred_a_second": round(rate, 1)})
     return rate
+
+
+def _described(path: pathlib.Path, module: str) -> dict:
+    """Reads what `module` says of what it has made."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {path}: it comes from python -m {module}.")
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged: {error}. Make it again with python -m {module}."
+        ) from error
+
+
+def _given_text(flag: str) -> str | None:
+    """The contents of the file that a flag names."""
+    path = flags.FLAGS[flag].value
+    try:
+        return path and articles.read_text(pathlib.Path(path))
+    except ValueError as error:
+        raise ValueError(f"--{flag}: {error}.") from error
 
 
 def show(topics: topic_model.Topics, count: int, words: int, text: str | None = None) -> str:
@@ -143,17 +165,22 @@ def main(argv: Sequence[str]) -> None:
             rate = infer(data, FLAGS.processes)
             print(f"{rate:,.0f} documents a second; records now hold topics_document.")
         else:
-            text = FLAGS.article and pathlib.Path(FLAGS.article).read_text(encoding="utf-8")
+            text = _given_text("article")
             print(show(load(data), FLAGS.count, FLAGS.words, text))
-    except (FileNotFoundError, ValueError) as error:
-        sys.exit(str(error))
+    except (OSError, ValueError) as error:
+        sys.exit(f"datasets.topics: {error}")
 
 
 def _train_command(data: pathlib.Path) -> None:
     FLAGS = flags.FLAGS
     if (data / "topics" / "topics.json").exists() and not FLAGS.overwrite:
         sys.exit(f"{data / 'topics'} holds topics already: --overwrite replaces them.")
-    extra = FLAGS.stop_words and pathlib.Path(FLAGS.stop_words).read_text(encoding="utf-8")
+    extra = _given_text("stop_words")
+    if text_shards.files(data, "train") and not (data / "vocabulary.txt").is_file():
+        raise FileNotFoundError(  # Now, and not after hours of training.
+            f"There is no {data / 'vocabulary.txt'}: give the command again that prepared the "
+            "corpus, which writes what is missing."
+        )
     topics, described = topic_training.train(
         data,
         FLAGS.topics,

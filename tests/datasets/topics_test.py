@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -133,6 +134,45 @@ class TrainedTopicsTest(parameterized.TestCase):
                     load(folder)
             with self.assertRaisesRegex(FileNotFoundError, "no training documents: prepare"):
                 topic_training.train(pathlib.Path(folder))
+
+    def _damaged(self, name):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        data = pathlib.Path(folder.name, "data")
+        shutil.copytree(self.data, data)
+        (data / name).write_bytes((data / name).read_bytes()[:30])
+        return data
+
+    @parameterized.parameters("topics.npz", "words.json")
+    def test_damaged_topics_are_named(self, name):
+        data = self._damaged(f"topics/{name}")
+        with self.assertRaisesRegex(ValueError, "data/topics is damaged: .* --overwrite"):
+            topics.load(data)
+
+    @parameterized.parameters("topics/topics.json", "manifest.json")
+    def test_what_inference_lacks_is_named_with_the_command_that_makes_it(self, name):
+        data = self._damaged(name)
+        with self.assertRaisesRegex(ValueError, f"{name} is damaged: .* python -m datasets"):
+            topics.infer(data, processes=1)
+        (data / name).unlink()
+        with self.assertRaisesRegex(FileNotFoundError, f"no .*{name}: it comes from python -m"):
+            topics.infer(data, processes=1)
+
+    def test_the_command_names_a_file_that_it_cannot_read(self):
+        command = [sys.executable, "-m", "datasets.topics", "show", f"--data={self.data}"]
+        command.append(f"--article={self.data}")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, f"datasets.topics: --article: {self.data}: Is a directory.\n")
+
+    def test_training_asks_for_the_vocabulary_before_its_work(self):
+        data = self._damaged("manifest.json")
+        (data / "vocabulary.txt").unlink()
+        command = [sys.executable, "-m", "datasets.topics", "train", f"--data={data}"]
+        command.append("--overwrite")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^datasets.topics: There is no .*vocabulary.txt: give the")
 
 
 class WordTopicsTest(parameterized.TestCase):
