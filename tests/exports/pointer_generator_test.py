@@ -167,7 +167,6 @@ class PointerGeneratorTest(parameterized.TestCase):
         self.assertEqual(self.ask([], "nbest")["scores"].shape, (0, pointer_generator.BEAM))
         self.assertEqual(self.ask([], "attention")["summary_words"].shape[0], 0)
 
-
     def test_real_articles_are_summarized_through_the_server(self):
         source = shared_data.folder("cnn_dailymail") / "see_format/test80.source"
         articles = source.read_text().splitlines()

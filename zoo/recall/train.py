@@ -77,8 +77,10 @@ if __name__ == "__main__":
     )
     flags.register_validator(
         "learning_rate_drops",
-        lambda drops: all(step.isdecimal() and int(step) > 0 for step in drops)
-        and sorted(set(map(int, drops))) == list(map(int, drops)),
+        lambda drops: (
+            all(step.isdecimal() and int(step) > 0 for step in drops)
+            and sorted(set(map(int, drops))) == list(map(int, drops))
+        ),
         "must be rising numbers of steps, as in 50000,75000",
     )
     flags.DEFINE_float("rho", 0.9, "Decay of the mean square in RMSProp.", 0.0, 1.0)
