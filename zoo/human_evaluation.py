@@ -19,6 +19,7 @@ import csv
 import glob
 import itertools
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ import numpy as np
 from absl import app, flags
 from scipy import stats
 
+from datasets import articles
 from zoo import summaries
 
 FLAGS = flags.FLAGS
@@ -179,7 +181,7 @@ def _no_scores() -> Scores:
 
 def _read(path, columns) -> Iterator[tuple[str, dict]]:
     """Yields file:line and row of a CSV file that must have `columns`."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with articles.reading(Path(path)), open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         missing = sorted(set(columns) - set(reader.fieldnames or ()))
         if missing:
@@ -215,6 +217,16 @@ def main(argv: Sequence[str]) -> None:
     commands = ("sheets", "best_worst", "answers")
     if len(argv) < 2 or argv[1] not in commands:
         raise app.UsageError(f"Say what to do: one of {', '.join(commands)}.")
+    needed = {"sheets": "summaries", "best_worst": "key", "answers": "answers"}[argv[1]]
+    if not FLAGS[needed].value:
+        raise app.UsageError(f"{argv[1]} needs --{needed}=FILE.")
+    try:
+        _run(argv)
+    except (OSError, ValueError) as error:
+        sys.exit(f"zoo.human_evaluation: {error}")
+
+
+def _run(argv) -> None:
     if argv[1] == "sheets":
         examples = summaries.read(FLAGS.summaries)
         for path in make_sheets(

@@ -55,6 +55,18 @@ def measure(
     return {"documents": len(examples), "rouge_mode": mode, "seed": seed, "systems": systems}
 
 
+def check_folder(output: str | os.PathLike) -> None:
+    """Says before the work, not after, that a report cannot be written.
+
+    Raises:
+        NotADirectoryError: If `output` is a file, or in one.
+    """
+    path = Path(output)
+    found = next(parent for parent in (path, *path.parents, Path("/")) if parent.exists())
+    if not found.is_dir():
+        raise NotADirectoryError(f"--output={output}: expected a folder, but {found} is a file.")
+
+
 def warnings(metrics: Mapping) -> list[str]:
     """Says what a reader of the scores should know: summaries that repeat, unknown words."""
     found = []
@@ -150,6 +162,7 @@ def write(
     shown: int = 20,
 ) -> list[Path]:
     """Writes metrics.json, table.md and report.html into a folder, and returns their paths."""
+    check_folder(output)
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
     files = {

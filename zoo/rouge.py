@@ -14,11 +14,11 @@ Porter; `rouge155`, the one of ROUGE-1.5.5 with `-m`, as in both papers: WordNet
 
 import concurrent.futures
 import functools
-import gzip
 import json
 import multiprocessing
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +27,8 @@ import numpy as np
 from absl import app, flags
 from nltk.stem import porter
 from rouge_score import rouge_scorer, tokenizers
+
+from datasets import articles
 
 FLAGS = flags.FLAGS
 MODES = ("plain", "porter", "rouge155")
@@ -195,8 +197,7 @@ def scores(
             f"and {len(references)} references."
         )
     pairs = list(zip(references, candidates, strict=True))
-    processes = processes or os.cpu_count() or 1
-    processes = max(1, min(processes, len(pairs) // PAIRS_WORTH_A_PROCESS))
+    processes = max(1, min(processes or os.cpu_count() or 1, len(pairs) // PAIRS_WORTH_A_PROCESS))
     if processes == 1:
         return _score_part(pairs, mode, exceptions, measures)
     tokenizer(mode, exceptions)  # Its errors are plainer here than out of another process.
@@ -249,36 +250,34 @@ def means(
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     fields = ("precision", "recall", "f", "low", "high")
     table = np.concatenate([mean, low[:, None], high[:, None]], axis=1).tolist()
-    return {
-        measure: dict(zip(fields, row, strict=True))
-        for measure, row in zip(measures, table, strict=True)
-    }
+    rows = [dict(zip(fields, row, strict=True)) for row in table]
+    return dict(zip(measures, rows, strict=True))
 
 
 def _read(path: str, end: str) -> list[str]:
     """Reads the summaries of a file, sentences on lines of their own."""
-    opener = gzip.open if path.endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8") as lines:
+    with articles.reading(Path(path)), articles.open_text(Path(path)) as lines:
         return ["\n".join(sentences(line, end)) for line in lines]
 
 
 def main(_) -> None:
     """Prints a table, or JSON."""
     start = time.monotonic()
-    references, candidates = (
-        _read(path, FLAGS.sentence_end) for path in (FLAGS.references, FLAGS.candidates)
-    )
-    scored = scores(references, candidates, FLAGS.mode, FLAGS.exceptions, MEASURES, FLAGS.processes)
-    table = means(scored, MEASURES, FLAGS.samples, seed=FLAGS.seed)
+    paths, end = (FLAGS.references, FLAGS.candidates), FLAGS.sentence_end
+    try:
+        references, candidates = (_read(path, end) for path in paths)
+        options = FLAGS.mode, FLAGS.exceptions, MEASURES, FLAGS.processes
+        scored = scores(references, candidates, *options)
+        table = means(scored, MEASURES, FLAGS.samples, seed=FLAGS.seed)
+    except (OSError, ValueError) as error:
+        sys.exit(f"zoo.rouge: {error}")
     if FLAGS.json:
         print(json.dumps(table, indent=1))
         return
     print(f"{'':10}{'P':>8}{'R':>8}{'F':>8}   95 % of F")
     for measure, row in table.items():
-        print(
-            f"{measure:10}{row['precision']:8.3f}{row['recall']:8.3f}{row['f']:8.3f}"
-            f"   {row['low']:.3f} to {row['high']:.3f}"
-        )
+        columns = "".join(f"{row[name]:8.3f}" for name in ("precision", "recall", "f"))
+        print(f"{measure:10}{columns}   {row['low']:.3f} to {row['high']:.3f}")
     print(f"{len(scored)} pairs, mode {FLAGS.mode}, in {time.monotonic() - start:.1f} s")
     # Scripts other than the Latin one have no words for ROUGE: a score of 0 would mislead.
     wordless = sum(not re.search("[A-Za-z0-9]", text) for text in references + candidates)

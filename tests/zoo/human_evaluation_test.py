@@ -170,9 +170,23 @@ class SignificanceTest(parameterized.TestCase):
 
 
 class CommandTest(HumanEvaluationTestCase):
-    def run_command(self, *arguments):
+    def start(self, *arguments):
         command = [sys.executable, "-m", "zoo.human_evaluation", *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    def run_command(self, *arguments):
+        done = self.start(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_what_is_missing_is_one_sentence(self):
+        done = self.start("best_worst", "--sheets=nowhere.csv")
+        self.assertIn("best_worst needs --key=FILE.", done.stderr)
+        done = self.start("answers", "--answers=nowhere.csv")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(
+            done.stderr, "zoo.human_evaluation: nowhere.csv: No such file or directory\n"
+        )
 
     def test_sheets_that_are_filled_in_give_scores(self):
         rows = [

@@ -261,6 +261,13 @@ class CommandTest(RougeTestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["rouge1"]["f"], 100)
 
+    def test_what_cannot_be_scored_is_one_sentence(self):
+        done = self.run_command("a\n", "a\nb\n")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, "^zoo.rouge: Each candidate needs its reference.*\n$")
+        done = self.run_command("a\n", "a\n", "--references=nowhere.txt")
+        self.assertEqual(done.stderr, "zoo.rouge: nowhere.txt: No such file or directory\n")
+
     def test_says_that_other_scripts_have_no_words(self):
         done = self.run_command("кот\nb\n", "кот\nb\n", "--mode=plain")
         self.assertRegex(done.stdout, r"rouge1 +50\.000")

@@ -129,6 +129,7 @@ def main(_) -> None:
     start = time.monotonic()
     published = PUBLISHED[FLAGS.corpus]
     try:
+        report.check_folder(FLAGS.output)
         vocabulary = None
         if FLAGS.vocabulary:
             vocabulary = set(kept.read(FLAGS.vocabulary).vocabulary.words)
@@ -136,12 +137,13 @@ def main(_) -> None:
         metrics = report.measure(
             examples, FLAGS.mode, FLAGS.exceptions, FLAGS.seed, FLAGS.processes
         )
+        add_copied(metrics, examples, vocabulary)
+        shown = FLAGS.title, published, FLAGS.examples
+        paths = report.write(FLAGS.output, examples, metrics, *shown)
+        tables = report.markdown(report.rows(metrics, published)) + "\n" + copied_table(metrics)
+        _add(Path(FLAGS.output, "table.md"), tables)
     except (OSError, ValueError) as error:
         sys.exit(f"zoo.pointer_generator.evaluate: {error}")
-    add_copied(metrics, examples, vocabulary)
-    paths = report.write(FLAGS.output, examples, metrics, FLAGS.title, published, FLAGS.examples)
-    tables = report.markdown(report.rows(metrics, published)) + "\n" + copied_table(metrics)
-    _add(Path(FLAGS.output, "table.md"), tables)
     print(tables)
     for warning in report.warnings(metrics):
         print(f"Warning: {warning}")

@@ -8,6 +8,7 @@ Files are as `zoo/summaries.py` says, one or more, of the same documents. The re
 examples side by side.
 """
 
+import sys
 import time
 
 from absl import app, flags
@@ -36,9 +37,15 @@ PUBLISHED = {
 def main(_) -> None:
     """Writes the report and prints its table."""
     start = time.monotonic()
-    examples = summaries.read(FLAGS.summaries)
-    metrics = report.measure(examples, FLAGS.mode, FLAGS.exceptions, FLAGS.seed, FLAGS.processes)
-    paths = report.write(FLAGS.output, examples, metrics, FLAGS.title, PUBLISHED, FLAGS.examples)
+    options = FLAGS.mode, FLAGS.exceptions, FLAGS.seed, FLAGS.processes
+    try:
+        report.check_folder(FLAGS.output)
+        examples = summaries.read(FLAGS.summaries)
+        metrics = report.measure(examples, *options)
+        shown = FLAGS.title, PUBLISHED, FLAGS.examples
+        paths = report.write(FLAGS.output, examples, metrics, *shown)
+    except (OSError, ValueError) as error:
+        sys.exit(f"zoo.xsum.evaluate: {error}")
     print(report.markdown(report.rows(metrics, PUBLISHED)))
     for warning in report.warnings(metrics):
         print(f"Warning: {warning}")

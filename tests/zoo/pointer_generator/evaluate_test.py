@@ -92,6 +92,17 @@ class EvaluateTest(absltest.TestCase):
         page = (folder / "report.html").read_text()
         self.assertIn('"p_gen": [0.2, 0.6, 0.9]', page)
         self.assertNotIn("http", page)
+        done = subprocess.run(
+            [sys.executable, "-m", "zoo.pointer_generator.evaluate", "--mode=plain"]
+            + [f"--summaries={folder / 'rows.jsonl'}", f"--output={folder / 'rows.jsonl'}/report"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("rows.jsonl/report: expected a folder", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
 
 
 if __name__ == "__main__":

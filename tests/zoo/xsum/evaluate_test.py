@@ -191,6 +191,24 @@ class CommandTest(parameterized.TestCase):
         self.assertIn(done.stdout.split("\n")[0], (folder / "report/table.md").read_text())
         self.assertTrue((folder / "report/report.html").is_file())
 
+    def test_what_cannot_be_evaluated_is_one_sentence(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "file").write_text("no JSON\n")
+        for output, expected in (
+            ("file", f"--output={folder}/file: expected a folder, but {folder}/file is a file."),
+            ("report", f"{folder}/file:1: expected an object of JSON"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "zoo.xsum.evaluate", f"--summaries={folder}/file"]
+                + [f"--output={folder / output}"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(done.returncode, 1)
+            self.assertStartsWith(done.stderr, f"zoo.xsum.evaluate: {expected}")
+            self.assertFalse((folder / "report").exists())
+
 
 if __name__ == "__main__":
     absltest.main()
