@@ -75,6 +75,7 @@ class Servable:
     """
 
     def __init__(self, directory: str | os.PathLike):
+        self._directory = directory
         config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})
         self.session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
         self.meta_graph = tf.compat.v1.saved_model.load(
@@ -90,8 +91,21 @@ class Servable:
     def predict(
         self, inputs: dict[str, np.ndarray], signature: str = "serving_default"
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, by name."""
-        definition = self.meta_graph.signature_def[signature]
+        """Returns the outputs of a signature, by name.
+
+        Raises:
+            ValueError: If the SavedModel has no such signature, or it takes other inputs.
+        """
+        definitions = self.meta_graph.signature_def
+        if signature not in definitions:
+            known = sorted(name for name in definitions if not name.startswith("__"))
+            raise ValueError(f"{self._directory} has the signatures {known} alone.")
+        definition = definitions[signature]
+        if sorted(inputs) != sorted(definition.inputs):
+            raise ValueError(
+                f"{signature} of {self._directory} takes {sorted(definition.inputs)}, but "
+                f"{sorted(inputs)} was given."
+            )
         feed = {definition.inputs[name].name: value for name, value in inputs.items()}
         fetch = {name: output.name for name, output in definition.outputs.items()}
         return self.session.run(fetch, feed)

@@ -138,13 +138,6 @@ def ask_export(
         )
     check.quiet()
     with check.Servable(Path(export_dir) / str(versions[-1])) as servable:
-        definitions = servable.meta_graph.signature_def
-        if signature not in definitions:
-            known = sorted(name for name in definitions if not name.startswith("__"))
-            raise ValueError(f"{export_dir} has the signatures {known} alone.")
-        expected = sorted(definitions[signature].inputs)
-        if sorted(inputs) != expected:
-            raise ValueError(f"{signature} takes {expected}, but {sorted(inputs)} was given.")
         arrays = {
             name: np.array(_utf8(values), object if isinstance(values[0], str) else None)
             for name, values in inputs.items()

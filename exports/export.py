@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import uuid
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -47,7 +48,7 @@ def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
 
     Raises:
         FileNotFoundError: If best.keras or metrics.json is absent.
-        ValueError: If the recipe that wrote the run has no export.
+        ValueError: If the recipe that wrote the run has no export, or a file is damaged.
     """
     directory = Path(directory)
     for name in ("best.keras", "metrics.json"):
@@ -56,13 +57,25 @@ def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
                 f"There is no {name} in {directory}: a run has it once its training has ended; "
                 "run the same training command again to finish it."
             )
-    recipe = json.loads((directory / "metrics.json").read_text()).get("recipe")
+    try:
+        recipe = json.loads((directory / "metrics.json").read_text())["recipe"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{directory / 'metrics.json'} is damaged: {error}. Remove it, and run the same "
+            "training command again, which writes it."
+        ) from error
     if recipe not in TASKS:
         raise ValueError(
             f"{directory / 'metrics.json'} names the recipe {recipe!r}, but only "
             f"{', '.join(TASKS)} can be exported."
         )
-    model = keras.saving.load_model(directory / "best.keras", compile=False)
+    try:
+        model = keras.saving.load_model(directory / "best.keras", compile=False)
+    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{directory / 'best.keras'} is damaged, or no model of this version of {recipe}: "
+            f"{str(error)[:200]}"
+        ) from error
     # A server on a CPU computes half precision slower, and not as the training did: what was
     # trained in mixed precision is served in the precision of its weights.
     for layer in model._flatten_layers():

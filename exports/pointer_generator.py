@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from datasets.tokenization import tokens_in_graph
 from exports.signature import Signature
-from exports.text import Lexicon, detokenize, join
+from exports.text import Lexicon, check_vocabulary, detokenize, join
 from zoo.pointer_generator import kept
 from zoo.summaries import END
 
@@ -54,8 +54,11 @@ def signatures(model: keras.Model, run: Path, beam: int = BEAM) -> dict[str, Sig
 
     Raises:
         FileNotFoundError: If the run has kept no vocabulary.
+        ValueError: If it is not that of the model.
     """
-    summarizer = _Summarizer(model, kept.read(run), beam)
+    text = kept.read(run)
+    check_vocabulary(text.vocabulary, model, run)
+    summarizer = _Summarizer(model, text, beam)
     nbest, attention = _graph(summarizer.nbest), _graph(summarizer.attention)
 
     def best(article):

@@ -22,7 +22,7 @@ import tensorflow as tf
 from datasets.tokenization import tokens_in_graph
 from datasets.topics_in_graph import TopicInference
 from exports.signature import Signature
-from exports.text import Lexicon, detokenize, join
+from exports.text import Lexicon, check_vocabulary, detokenize, join
 from zoo.xsum import kept
 
 BEAM = 10
@@ -52,8 +52,11 @@ def signatures(
 
     Raises:
         FileNotFoundError: If the run has kept no vocabulary.
+        ValueError: If it is not that of the model.
     """
-    summarizer = _Summarizer(model, kept.read(run), beam, longest)
+    text = kept.read(run)
+    check_vocabulary(text.vocabulary, model, run)
+    summarizer = _Summarizer(model, text, beam, longest)
     nbest, attention = _graph(summarizer.nbest), _graph(summarizer.attention)
 
     def best(document):

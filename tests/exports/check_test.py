@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -101,6 +102,13 @@ class CheckTest(parameterized.TestCase):
         save(lambda text: {"same": tf.identity(text)}, self.directory, spec)
         with self.assertRaisesRegex(ValueError, message):
             check.check_signatures(self.directory)
+
+    def test_a_question_that_the_export_does_not_take_is_refused(self):
+        with check.Servable(self.good) as servable:
+            with self.assertRaisesRegex(ValueError, r"takes \['text'\], but \['story'\] was given"):
+                servable.predict({"story": np.array(["a"], object)})
+            with self.assertRaisesRegex(ValueError, r"has the signatures \['serving_default'\]"):
+                servable.predict({}, "nbest")
 
     def test_a_folder_without_a_savedmodel_fails_every_check(self):
         lines = self.lines(self.directory)

@@ -188,6 +188,13 @@ class RunTest(parameterized.TestCase):
         with self.assertRaisesRegex(FileNotFoundError, f"There is no {missing} in"):
             export.load_run(run)
 
+    @parameterized.parameters("best.keras", "metrics.json")
+    def test_a_run_with_half_a_file_is_refused(self, damaged):
+        run = write_run(self.folder / "run", small_model(4))
+        (run / damaged).write_bytes((run / damaged).read_bytes()[:20])
+        with self.assertRaisesRegex(ValueError, f"run/{damaged} is damaged"):
+            export.load_run(run)
+
     def test_a_recipe_without_an_export_is_refused(self):
         run = write_run(self.folder / "run", small_model(4), "zoo.nothing.train")
         with self.assertRaisesRegex(ValueError, "names the recipe 'zoo.nothing.train', but only"):

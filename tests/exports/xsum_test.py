@@ -161,6 +161,14 @@ class XSumRunTest(absltest.TestCase):
         self.assertTrue(all(outputs["summary"].numpy()))
         self.assertFalse((run / "topics").exists())
 
+    def test_half_a_vocabulary_is_refused(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        _, run = tiny_run.write(folder)
+        words = (run / "vocabulary.txt").read_text().splitlines(keepends=True)
+        (run / "vocabulary.txt").write_text("".join(words[:9]))
+        with self.assertRaisesRegex(ValueError, f"has 9 words, but the model has {len(words)}"):
+            xsum.signatures(kept.load_model(run), run)
+
     def test_a_run_that_has_kept_no_vocabulary_is_refused(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         with self.assertRaisesRegex(FileNotFoundError, "no .*corpus.json.*zoo.xsum.train"):
