@@ -25,9 +25,8 @@ import tensorflow as tf
 
 from datasets.tokenization import tokens_in_graph
 from exports.signature import Signature
-from exports.text import Lexicon, check_vocabulary, detokenize, join
+from exports.text import END, Lexicon, check_vocabulary, detokenize, join
 from zoo.pointer_generator import kept
-from zoo.summaries import END
 
 BEAM = 4
 # More than enough for 400 words; a sentence that the limit cuts is beyond them.

@@ -181,6 +181,11 @@ class RunTest(parameterized.TestCase):
         sequences, _ = data.generate(3, length=10)
         np.testing.assert_array_equal(loaded(sequences), full(sequences))
 
+    def test_the_command_needs_no_packages_but_those_of_the_demo(self):
+        absent = dict.fromkeys(("gensim", "matplotlib", "nltk", "pyarrow", "rouge_score"))
+        code = f"import sys; sys.modules.update({absent}); import exports.export"
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
     @parameterized.parameters("best.keras", "metrics.json")
     def test_a_run_that_has_not_ended_is_refused(self, missing):
         run = write_run(self.folder / "run", small_model(4))
