@@ -63,12 +63,15 @@ def main(argv: Sequence[str]) -> None:
     """Runs the command."""
     FLAGS = flags.FLAGS
     if len(argv) != 1 or not FLAGS.model or not FLAGS.data:
-        sys.exit(f"Usage: {argv[0]} --model=FILE --data=FOLDER --i_trust_this_file")
+        sys.exit(
+            "Usage: python -m datasets.released_topics --model=FILE --data=FOLDER "
+            "--i_trust_this_file"
+        )
     data = pathlib.Path(FLAGS.data)
     try:
         converted = convert(pathlib.Path(FLAGS.model), data, FLAGS.i_trust_this_file)
-    except (ValueError, FileNotFoundError) as error:
-        sys.exit(str(error))
+    except (OSError, ValueError) as error:
+        sys.exit(f"datasets.released_topics: {error}")
     print(topics.show(converted, 7, 10))
     print(f"Left in {data / 'topics'}: {json.dumps(sorted(p.name for p in data.glob('topics/*')))}")
 

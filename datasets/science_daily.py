@@ -149,7 +149,8 @@ def read(source: pathlib.Path, task: str) -> Iterator[Article]:
             yield from articles.from_table(path, _COLUMNS[task])
     else:
         raise ValueError(
-            f"{source}: expected one of the forms that the head of datasets/science_daily.py lists."
+            f"{source}: expected one of the forms that python -m datasets.science_daily --help "
+            "lists."
         )
 
 

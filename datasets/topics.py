@@ -167,6 +167,8 @@ def main(argv: Sequence[str]) -> None:
         else:
             text = _given_text("article")
             print(show(load(data), FLAGS.count, FLAGS.words, text))
+    except ModuleNotFoundError as error:
+        sys.exit(f"datasets.topics: {error}; pip install -e '.[topics]' brings it.")
     except (OSError, ValueError) as error:
         sys.exit(f"datasets.topics: {error}")
 

@@ -165,6 +165,15 @@ class TrainedTopicsTest(parameterized.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, f"datasets.topics: --article: {self.data}: Is a directory.\n")
 
+    def test_the_command_says_what_to_install(self):
+        code = "import runpy, sys; sys.modules['gensim'] = sys.modules['gensim.models'] = None; "
+        code += f"sys.argv = ['topics', 'train', '--data={self.data}', '--overwrite']; "
+        code += "runpy.run_module('datasets.topics', run_name='__main__')"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^datasets.topics: .*; pip install -e '.\[topics\]' brings")
+
     def test_training_asks_for_the_vocabulary_before_its_work(self):
         data = self._damaged("manifest.json")
         (data / "vocabulary.txt").unlink()
