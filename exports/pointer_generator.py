@@ -25,7 +25,8 @@ import tensorflow as tf
 
 from datasets.tokenization import tokens_in_graph
 from exports.signature import Signature
-from exports.text import END, Lexicon, check_vocabulary, detokenize, join
+from exports.text import END, Lexicon, detokenize, join
+from zoo.kept import check_vocabulary
 from zoo.pointer_generator import kept
 
 BEAM = 4

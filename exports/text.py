@@ -1,8 +1,5 @@
 """Words of raw text, and text of words, in the graph: what the exports of all summarizers share."""
 
-from pathlib import Path
-
-import keras
 import tensorflow as tf
 
 from datasets.vocabulary import Vocabulary
@@ -76,25 +73,6 @@ def join(words: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     return tf.strings.strip(
         tf.strings.reduce_join(tf.where(taken, words, ""), axis=-1, separator=" ")
     )
-
-
-def check_vocabulary(vocabulary: Vocabulary, model: keras.Model, run: Path) -> None:
-    """Compares what a run has kept with its model: half a vocabulary would be served in silence.
-
-    Args:
-        vocabulary: The vocabulary of the run.
-        model: Its model, whose configuration has the number of words as `vocabulary`.
-        run: Its folder, for the message.
-
-    Raises:
-        ValueError: If they have not the same number of words.
-    """
-    words, expected = len(vocabulary), model.get_config()["vocabulary"]
-    if words != expected:
-        raise ValueError(
-            f"{run / 'vocabulary.txt'} has {words} words, but the model has {expected}: bring the "
-            "file back that the run was begun with."
-        )
 
 
 class Lexicon(tf.Module):

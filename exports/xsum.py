@@ -22,7 +22,8 @@ import tensorflow as tf
 from datasets.tokenization import tokens_in_graph
 from datasets.topics_in_graph import TopicInference
 from exports.signature import Signature
-from exports.text import Lexicon, check_vocabulary, detokenize, join
+from exports.text import Lexicon, detokenize, join
+from zoo.kept import check_vocabulary
 from zoo.xsum import kept
 
 BEAM = 10

@@ -5,7 +5,6 @@ given again.
 """
 
 import itertools
-import json
 import os
 import pathlib
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 from absl import flags
 
 from datasets import parallel, summarization, text_shards
-from zoo import summaries
+from zoo import kept, summaries
 
 FLAGS = flags.FLAGS
 flags.disclaim_key_flags()  # Those of `define_flags` are the command's own.
@@ -55,6 +54,7 @@ def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str)
     start = time.monotonic()
     output = pathlib.Path(FLAGS.output)
     try:
+        summaries.check_output(output)
         generator, described = make_generator(), _described(shown)
         total = described["documents"]
         path, done = summaries.unfinished(output, described)
@@ -73,7 +73,9 @@ def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str)
 
 def _described(shown: Sequence[str]) -> dict:
     """All that decides the lines of the file."""
-    manifest = json.loads(pathlib.Path(FLAGS.data, "manifest.json").read_text())
+    manifest = kept.read_json(
+        pathlib.Path(FLAGS.data, "manifest.json"), "the command that prepares the corpus"
+    )
     total = manifest["splits"][FLAGS.split]["kept"]
     return {
         "model": summarization.sha256(pathlib.Path(FLAGS.workdir, "best.keras")),

@@ -9,9 +9,13 @@ The `kept` of each recipe says what else there is.
 import json
 import os
 import pathlib
+import zipfile
 from collections.abc import Mapping
 
 import keras
+
+from datasets import summarization, vocabulary
+from datasets.vocabulary import Vocabulary
 
 
 def read_json(path: pathlib.Path, source: str) -> dict:
@@ -23,10 +27,36 @@ def read_json(path: pathlib.Path, source: str) -> dict:
 
     Raises:
         FileNotFoundError: Naming the command, if it is not there.
+        ValueError: Naming file and command, if it is damaged.
     """
     if not path.exists():
         raise FileNotFoundError(f"There is no {path}: it comes from {source}.")
-    return json.loads(path.read_text())
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. It comes from {source}.") from error
+
+
+def corpus_vocabulary(data: pathlib.Path, manifest: Mapping) -> Vocabulary:
+    """Reads the vocabulary of a corpus.
+
+    Args:
+        data: Folder of the corpus.
+        manifest: Its manifest.json.
+
+    Raises:
+        FileNotFoundError: If it is not there.
+        ValueError: If it is not the one that the corpus was prepared with.
+    """
+    path = data / "vocabulary.txt"
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path}: prepare the corpus again.")
+    if summarization.sha256(path) != manifest["vocabulary"]["sha256"]:
+        raise ValueError(
+            f"{path} is not the vocabulary that {data} was prepared with, whose SHA-256 is in "
+            "manifest.json: bring it back, or prepare the corpus in another folder."
+        )
+    return vocabulary.read(path)
 
 
 def read(run: str | os.PathLike, recipe: str) -> dict:
@@ -42,7 +72,20 @@ def read(run: str | os.PathLike, recipe: str) -> dict:
     return read_json(pathlib.Path(run, "corpus.json"), f"python -m {recipe}, which copies it")
 
 
-def check(run: str | os.PathLike, described: Mapping, data: str | os.PathLike, recipe: str) -> None:
+def begun(run: str | os.PathLike) -> bool:
+    """Whether a run has kept its corpus and made anything of it; if not, it can be begun anew."""
+    run = pathlib.Path(run)
+    made = any((run / name).exists() for name in ("backup", "log.csv", "best.keras"))
+    return made and (run / "corpus.json").exists()
+
+
+def check(
+    run: str | os.PathLike,
+    described: Mapping,
+    data: str | os.PathLike,
+    recipe: str,
+    flag: str = "workdir",
+) -> None:
     """Compares what a run has kept with what another corpus would have it keep.
 
     Args:
@@ -50,6 +93,7 @@ def check(run: str | os.PathLike, described: Mapping, data: str | os.PathLike, r
         described: Fields of its corpus.json.
         data: The corpus, for the message.
         recipe: The module that trained it.
+        flag: The flag that names the run.
 
     Raises:
         FileNotFoundError: If the run has kept nothing.
@@ -60,7 +104,26 @@ def check(run: str | os.PathLike, described: Mapping, data: str | os.PathLike, r
     if changed:
         raise ValueError(
             f"{run} was begun with another corpus than {data}, or read in another way: "
-            f"{', '.join(changed)} differ. Bring that corpus back, or choose another --workdir."
+            f"{', '.join(changed)} differ. Bring that corpus back, or choose another --{flag}."
+        )
+
+
+def check_vocabulary(vocabulary: Vocabulary, model: keras.Model, run: str | os.PathLike) -> None:
+    """Compares what a run has kept with its model: half a vocabulary would be served in silence.
+
+    Args:
+        vocabulary: The vocabulary of the run.
+        model: Its model, whose configuration has the number of words as `vocabulary`.
+        run: Its folder, for the message.
+
+    Raises:
+        ValueError: If they have not the same number of words.
+    """
+    words, expected = len(vocabulary), model.get_config()["vocabulary"]
+    if words != expected:
+        raise ValueError(
+            f"{pathlib.Path(run, 'vocabulary.txt')} has {words} words, but the model has "
+            f"{expected}: bring the file back that the run was begun with."
         )
 
 
@@ -73,13 +136,20 @@ def load_model(run: str | os.PathLike, recipe: str) -> keras.Model:
 
     Raises:
         FileNotFoundError: If there is no best.keras.
+        ValueError: If it is damaged, no model of this recipe, or has another vocabulary.
     """
     path = pathlib.Path(run, "best.keras")
     if not path.is_file():
         raise FileNotFoundError(
             f"There is no {path}: a run of python -m {recipe} has it after its first epoch."
         )
-    model = keras.saving.load_model(path, compile=False)
+    try:
+        model = keras.saving.load_model(path, compile=False)
+    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is damaged, or no model of {recipe}: {str(error)[:200]}"
+        ) from error
+    check_vocabulary(vocabulary.read(pathlib.Path(run, "vocabulary.txt")), model, run)
     for layer in model._flatten_layers():
         layer.dtype_policy = layer.variable_dtype
     return model

@@ -109,7 +109,12 @@ def finished() -> bool:
     """
     run_flags.check(_workdir() / "run.flags", _command())
     metrics = _workdir() / "metrics.json"
-    return metrics.exists() and json.loads(metrics.read_text())["steps"] >= FLAGS.steps
+    if not metrics.exists():
+        return False
+    try:
+        return json.loads(metrics.read_text())["steps"] >= FLAGS.steps
+    except (KeyError, TypeError, ValueError) as error:
+        sys.exit(f"{metrics} is damaged ({error!r}): remove it, and it will be written anew.")
 
 
 def jit_compile() -> bool | str:
@@ -204,6 +209,8 @@ def finish(
 def _check_flags() -> None:
     if not FLAGS.workdir:
         sys.exit("Say where the run is to live: --workdir=FOLDER.")
+    if pathlib.Path(FLAGS.workdir).is_file():
+        sys.exit(f"--workdir={FLAGS.workdir} is a file: give the name of a folder.")
     if FLAGS.jit_compile == "true" and FLAGS.strategy != "default":
         sys.exit("--jit_compile=true fails under a strategy in Keras 3.15: leave one of them out.")
     if FLAGS.logical_devices > 1 and FLAGS.strategy != "mirrored":

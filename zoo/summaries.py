@@ -25,6 +25,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from datasets import articles
 from zoo import rouge
 
 END = "</s>"
@@ -118,6 +119,16 @@ def read(paths: Iterable[str | os.PathLike]) -> list[Example]:
     return list(examples.values())
 
 
+def check_output(path: str | os.PathLike) -> None:
+    """Checks the file that is to be written before the work is done.
+
+    Raises:
+        IsADirectoryError: If it is a folder.
+    """
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"--output={path} is a folder: give the name of a file.")
+
+
 def write(path: str | os.PathLike, rows: Iterable[Mapping]) -> None:
     """Writes rows as JSON lines, under a temporary name first."""
     path = Path(path)
@@ -186,7 +197,7 @@ def _line(row: Mapping) -> str:
 def _rows(path) -> Iterator[tuple[str, dict]]:
     """Yields file:line and object of each line."""
     opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8", newline="\n") as file:
+    with articles.reading(Path(path)), opener(path, "rt", encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             where = f"{path}:{number}"
             try:
@@ -210,6 +221,7 @@ def _example(row, where) -> Example:
     if isinstance(document, str):
         document = document.splitlines()
     document = [line for line in document if line.strip()]
+    _check_kinds(row, where)
     topics = [(float(weight), list(words)) for weight, words in row.get("topics") or ()]
     example = Example(
         str(row["id"]), document, row["reference"], dict(row["summaries"]), {}, topics
@@ -225,6 +237,28 @@ def _example(row, where) -> Example:
             )
         example.attention[system] = _attention(row, example, system, where)
     return example
+
+
+def _check_kinds(row, where) -> None:
+    """Checks what is inside of `summaries`, `topics` and `attention`."""
+    right = {
+        "summaries: {system: text}": all(isinstance(s, str) for s in row["summaries"].values()),
+        "topics: [[weight, [word, ...]], ...]": all(
+            isinstance(topic, list) and len(topic) == 2 and isinstance(topic[1], list)
+            for topic in _list(row.get("topics"))
+        ),
+        "attention: [[weight, ...], ...], or hops of them": all(
+            isinstance(line, list) and line for line in _list(row.get("attention"))
+        ),
+    }
+    for expected, is_so in right.items():
+        if not is_so:
+            raise ValueError(f"{where}: expected {expected}.")
+
+
+def _list(value) -> list:
+    """What should be a list; of anything else a list of it, which is of no right kind."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _attention(row, example, system, where) -> Attention:

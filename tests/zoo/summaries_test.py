@@ -55,6 +55,12 @@ class SummariesTest(parameterized.TestCase):
         attention = summaries.read([self.write(row)])[0].attention["lead"]
         self.assertEqual(attention.weights, [[[0.5, 0.5], [0.5, 0.5]]])
 
+    def test_what_is_no_text_is_named(self):
+        path = self.write(ROW)
+        path.write_bytes(b"\xff\xfe")
+        with self.assertRaisesRegex(ValueError, "summaries.jsonl: "):
+            summaries.read([path])
+
     @parameterized.named_parameters(
         ("no JSON", ["{"], r"summaries\.jsonl:1: expected an object of JSON"),
         ("no object", ["[]"], r":1: expected an object, found list"),
@@ -65,6 +71,9 @@ class SummariesTest(parameterized.TestCase):
             [json.dumps(ROW) + "\n", {**ROW, "id": "2", "summaries": {}}],
             r":2: expected summaries of \['lead'\] as in line 1",
         ),
+        ("a summary of no text", [{**ROW, "summaries": {"lead": 3}}], ":1: expected summaries: "),
+        ("topics of no list", [{**ROW, "topics": 5}], r":1: expected topics: \[\[weight"),
+        ("attention of no list", [{**ROW, "attention": [1]}], r":1: expected attention: \[\["),
         ("ragged attention", [{**ROW, "attention": [[[1.0], [0.5, 0.5]]]}], ":1: all rows"),
         (
             "attention over other words",
@@ -108,6 +117,10 @@ class UnfinishedTest(absltest.TestCase):
         """Returns the lines added after each batch."""
         self.batches = []
         return list(summaries.append(path, self.make_rows, examples, **options))
+
+    def test_a_folder_is_no_file_to_write(self):
+        with self.assertRaisesRegex(IsADirectoryError, "is a folder: give the name of a file"):
+            summaries.check_output(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_lines_are_added_batch_by_batch_and_the_first_have_attention(self):
         path = self.folder / "summaries.jsonl"

@@ -1,5 +1,6 @@
 """Articles with the ids of words to copy, in batches that seed and step decide."""
 
+import math
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -90,13 +91,17 @@ def load(directory: str | os.PathLike, split: str, articles: int = 0) -> Article
     words = vocabulary.read(pathlib.Path(directory, "vocabulary.txt"))
     names = ("document_extended", "summary_extended")
     parts: dict[str, list] = {name: [[], []] for name in names}
-    dataset = tf.data.TFRecordDataset(records.files(directory, split))
-    for serialized in dataset.take(articles or -1).batch(1024):
+    left = articles or math.inf
+    for serialized in records.serialized_batches(directory, split):
+        serialized = serialized[: min(left, len(serialized))]
+        left -= len(serialized)
         batch = records.parse(serialized, names)
         for name, (values, lengths) in parts.items():
             ids = batch[name].values.numpy().astype(np.int32)
             values.append(np.where(ids == words.unknown, np.int32(SEE.unknown), ids))
             lengths.append(batch[name].row_lengths().numpy())
+        if not left:
+            break
     if not parts[names[0]][0]:
         raise ValueError(f"{directory} has no articles of the split {split!r}.")
     document, summary = (

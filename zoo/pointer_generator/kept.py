@@ -70,19 +70,20 @@ def keep(
         "max_length": max_length,
         "vocabulary_sha256": manifest["vocabulary"]["sha256"],
     }
-    path = workdir / "corpus.json"
-    if path.exists():
+    if kept.begun(workdir):
         check(workdir, described, data)
         return
-    words = vocabulary.read(data / "vocabulary.txt")
+    words = kept.corpus_vocabulary(data, manifest)
     Vocabulary(words.words[len(words.specials.symbols) :], SEE).write(workdir / "vocabulary.txt")
     # Last: with it, the other is there.
-    summarization.write_json(path, described)
+    summarization.write_json(workdir / "corpus.json", described)
 
 
-def check(run: str | os.PathLike, described: dict, data: str | os.PathLike) -> None:
+def check(
+    run: str | os.PathLike, described: dict, data: str | os.PathLike, flag: str = "workdir"
+) -> None:
     """Compares what a run has kept with what another corpus would; see `zoo.kept.check`."""
-    kept.check(run, described, data, RECIPE)
+    kept.check(run, described, data, RECIPE, flag)
 
 
 def read(run: str | os.PathLike) -> Kept:

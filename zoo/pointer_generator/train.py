@@ -74,7 +74,7 @@ def take_weights(model: PointerGenerator, source: str) -> None:
     """
     described = json.loads(pathlib.Path(FLAGS.workdir, "corpus.json").read_text())
     ids = {"vocabulary_sha256": described["vocabulary_sha256"]}
-    kept.check(source, ids, FLAGS.data)
+    kept.check(source, ids, FLAGS.data, "from")
     found = kept.load_model(source)
     ours, theirs = model.get_config(), found.get_config()
     free = {"name", "dtype", "trainable", "coverage", "coverage_weight"}
@@ -110,7 +110,7 @@ def make_batches(split: str, replicas: int) -> ArticleBatches:
 
 def test_figures(model: keras.Model, test: ArticleBatches) -> dict:
     """Returns the loss of a word, its exponential, and with coverage its loss."""
-    model.compile()
+    model.compile(jit_compile=False)  # As in training.
     return model.evaluate(test.all(), return_dict=True, verbose=0)
 
 

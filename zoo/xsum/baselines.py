@@ -12,6 +12,7 @@ reads the whole documents that `python -m datasets.xsum prepare` left, and write
   the paper's own choice, which sentences beyond the first 400 words belong to.
 """
 
+import sys
 import time
 import zlib
 from collections.abc import Iterable, Sequence
@@ -102,12 +103,16 @@ def main(_) -> None:
     if bool(FLAGS.data) == bool(FLAGS.summaries):
         raise app.UsageError("Give either --data or --summaries.")
     start = time.monotonic()
-    tasks = (
-        (example, FLAGS.seed, FLAGS.mode, FLAGS.exceptions)
-        for example in documents(FLAGS.data, FLAGS.split, FLAGS.summaries)
-    )
-    rows = list(parallel.ordered(_row, tasks, FLAGS.processes))
-    summaries.write(FLAGS.output, rows)
+    try:
+        summaries.check_output(FLAGS.output)
+        tasks = (
+            (example, FLAGS.seed, FLAGS.mode, FLAGS.exceptions)
+            for example in documents(FLAGS.data, FLAGS.split, FLAGS.summaries)
+        )
+        rows = list(parallel.ordered(_row, tasks, FLAGS.processes))
+        summaries.write(FLAGS.output, rows)
+    except (OSError, ValueError) as error:
+        sys.exit(f"zoo.xsum.baselines: {error}")
     print(f"{FLAGS.output}: {len(rows)} documents in {time.monotonic() - start:.1f} s")
 
 

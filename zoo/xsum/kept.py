@@ -45,25 +45,24 @@ def keep(data: str | os.PathLike, workdir: str | os.PathLike, with_topics: bool)
 
     Raises:
         FileNotFoundError: If the corpus has no manifest, vocabulary or topics.
-        ValueError: If the run was begun with another corpus.
+        ValueError: If the run was begun with another corpus, or the vocabulary was changed.
     """
     data, workdir = pathlib.Path(data), pathlib.Path(workdir)
-    described = _described(data, with_topics)
-    path = workdir / "corpus.json"
-    if path.exists():
-        kept.check(workdir, described, data, RECIPE)
-        return
-    vocabulary.read(data / "vocabulary.txt").write(workdir / "vocabulary.txt")
-    if with_topics:
-        _keep_topics(data / "topics", workdir / "topics")
-    # Last: with it, the others are there.
-    summarization.write_json(path, described)
-
-
-def _described(data: pathlib.Path, with_topics: bool) -> dict:
     manifest = kept.read_json(
         data / "manifest.json", f"python -m datasets.xsum prepare --output={data}"
     )
+    described = _described(data, manifest, with_topics)
+    if kept.begun(workdir):
+        kept.check(workdir, described, data, RECIPE)
+        return
+    kept.corpus_vocabulary(data, manifest).write(workdir / "vocabulary.txt")
+    if with_topics:
+        _keep_topics(data / "topics", workdir / "topics")
+    # Last: with it, the others are there.
+    summarization.write_json(workdir / "corpus.json", described)
+
+
+def _described(data: pathlib.Path, manifest: dict, with_topics: bool) -> dict:
     described = {
         "document_length": manifest["settings"]["document_length"],
         "vocabulary_sha256": manifest["vocabulary"]["sha256"],
@@ -71,7 +70,7 @@ def _described(data: pathlib.Path, with_topics: bool) -> dict:
     }
     if with_topics:
         topics = kept.read_json(
-            data / "topics" / "topics.json", f"python -m datasets.topics --data={data}"
+            data / "topics" / "topics.json", f"python -m datasets.topics train --data={data}"
         )
         described["topics_sha256"] = topics["files"]["topics.npz"]
     return described

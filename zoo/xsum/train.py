@@ -74,7 +74,7 @@ def make_batches(split: str, replicas: int) -> SummaryBatches:
 
 def test_figures(model: keras.Model, batches: SummaryBatches) -> dict:
     """Returns the loss of a token and its exponential."""
-    model.compile()
+    model.compile(jit_compile=False)  # As in training.
     return model.evaluate(batches.all(), return_dict=True, verbose=0)
 
 
@@ -85,19 +85,21 @@ def main(_) -> None:
     try:  # So that the folder alone is enough to summarize with, and to export.
         if strategy.extended.should_checkpoint:  # The chief, of several workers.
             kept.keep(FLAGS.data, FLAGS.workdir, with_topics)
+        words = len(vocabulary.read(pathlib.Path(FLAGS.data, "vocabulary.txt")))
+        word_topics = None
+        if with_topics:
+            word_topics = topics.load_word_topics(FLAGS.data, FLAGS.word_topics)
+        train, validation, test = (
+            make_batches(split, strategy.num_replicas_in_sync)
+            for split in ("train", "validation", "test")
+        )
     except (OSError, ValueError) as error:
         sys.exit(f"zoo.xsum.train: {error}")
-    words = len(vocabulary.read(pathlib.Path(FLAGS.data, "vocabulary.txt")))
-    word_topics = topics.load_word_topics(FLAGS.data, FLAGS.word_topics) if with_topics else None
     with strategy.scope():
         model = make_model(words, word_topics)
         optimizer = Nesterov(FLAGS.learning_rate, FLAGS.momentum, FLAGS.clip_norm)
         # "auto" is no: most batches have a shape of their own, and XLA compiles for each.
         model.compile(optimizer, jit_compile=FLAGS.jit_compile == "true")
-    train, validation, test = (
-        make_batches(split, strategy.num_replicas_in_sync)
-        for split in ("train", "validation", "test")
-    )
     print(f"{model.count_params()} parameters; a pass is {train.steps_of_a_pass} steps", flush=True)
     baseline = ("a word at random", math.log(words))
     schedule = DropLearningRate(FLAGS.min_learning_rate, FLAGS.patience)

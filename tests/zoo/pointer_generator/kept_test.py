@@ -42,6 +42,7 @@ class KeptTest(parameterized.TestCase):
 
     def test_going_on_with_another_corpus_is_refused(self):
         kept.keep(self.data, self.run_folder, 12, 2, 7)
+        (self.run_folder / "log.csv").touch()
         kept.keep(self.data, self.run_folder, 12, 2, 7)
         with self.assertRaisesRegex(ValueError, "another corpus.*document_length, min_length diff"):
             kept.keep(self.data, self.run_folder, 13, 3, 7)
@@ -63,7 +64,10 @@ class KeptTest(parameterized.TestCase):
             kept.load_model(self.run_folder)
 
     def test_a_model_of_mixed_precision_is_loaded_in_that_of_its_weights(self):
-        model = PointerGenerator(9, embedding=3, units=2, decoder="rum", dtype="mixed_bfloat16")
+        kept.keep(self.data, self.run_folder, 12, 2, 7)
+        words = len(kept.read(self.run_folder).vocabulary)
+        options = {"embedding": 3, "units": 2, "decoder": "rum", "dtype": "mixed_bfloat16"}
+        model = PointerGenerator(words, **options)
         model.build()
         model.save(self.run_folder / "best.keras")
         inputs = {"document": np.array([[4, 5]]), "summary": np.array([[2, 6]])}

@@ -91,6 +91,18 @@ class CommandTest(parameterized.TestCase):
         self.assertEqual(first.summaries["ext-oracle"], "seven eight nine .")
         self.assertEqual(first.summaries["random"], baselines.random_sentence(DOCUMENT, "a"))
 
+    def test_what_it_cannot_read_or_write_ends_it_with_a_sentence(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        command = [sys.executable, "-m", "zoo.xsum.baselines", f"--data={folder}"]
+        for more, message in (
+            ("--output=x.jsonl", "zoo.xsum.baselines: "),
+            (f"--output={folder}", "is a folder"),
+        ):
+            done = subprocess.run([*command, more], cwd=ROOT, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
     def test_lines_of_other_systems_will_do_in_lower_case(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         row = {"id": "a", "document": "A b .\nC d .", "reference": "D", "summaries": {"m": "x"}}
