@@ -69,8 +69,9 @@ class Progress:
     def _show(self, time_text: str, end: str | None = None) -> None:
         terminal = sys.stderr.isatty()
         text = f"{self._label}: {self._done:,} of {self._total:,} {self._unit}"
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.1f}"
         print(
-            f"{text}, {self.rate:,.0f} a second, {time_text}",
+            f"{text}, {rate} a second, {time_text}",
             end=end or ("\r" if terminal else "\n"),
             file=sys.stderr,
             flush=True,
