@@ -58,8 +58,8 @@ class ProgressTest(absltest.TestCase):
     def test_a_log_says_rate_and_time_left_now_and_then(self):
         lines = self._text([(50,), (50,), (50,)])
         # A call of the clock is 5 seconds: the third `add` is the first after ten of them.
-        self.assertRegex(lines[0], r"^text: 150 of 1,000 articles, \d+\.?\d* a second, \d+:\d\d left$")
-        self.assertRegex(lines[-1], r"^text: 150 of 1,000 articles, \d+\.?\d* a second, took .* s$")
+        self.assertRegex(lines[0], r"^text: 150 of 1,000 articles, [\d.]+ a second, \d+:\d\d left$")
+        self.assertRegex(lines[-1], r"^text: 150 of 1,000 articles, [\d.]+ a second, took .* s$")
 
     def test_what_an_earlier_run_has_done_is_no_speed(self):
         lines = self._text([(600, True)])
