@@ -169,6 +169,25 @@ def _sentences(texts, clean: Cleaner | None, cleaned: Counter) -> list[list[str]
     return both
 
 
+def read_json(path: pathlib.Path, source: str) -> dict:
+    """Reads a file of JSON.
+
+    Args:
+        path: The file.
+        source: The command that makes it.
+
+    Raises:
+        FileNotFoundError: Naming the command, if it is not there.
+        ValueError: Naming file and command, if it is damaged.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {path}: it comes from {source}.")
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. It comes from {source}.") from error
+
+
 def write_json(path: pathlib.Path, content) -> None:
     """Writes JSON under a temporary name and renames it."""
     temporary = path.with_name(f".{path.name}.part")

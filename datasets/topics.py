@@ -18,7 +18,6 @@ Training has the settings of the released code; a small corpus needs more passes
 chunks: see `topic_training`.
 """
 
-import json
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -84,8 +83,12 @@ def infer(data: pathlib.Path, processes: int = 2) -> float:
     Raises:
         FileNotFoundError: if there are no topics.
     """
-    described = _described(data / "topics" / "topics.json", f"datasets.topics train --data={data}")
-    manifest = _described(data / "manifest.json", f"datasets.xsum prepare --output={data}")
+    described = text_shards.read_json(
+        data / "topics" / "topics.json", f"python -m datasets.topics train --data={data}"
+    )
+    manifest = text_shards.read_json(
+        data / "manifest.json", f"python -m datasets.xsum prepare --output={data}"
+    )
     # What was inferred with other topics does not count.
     parts = data / "topics" / f".{described['files']['topics.npz'][:16]}-{topic_inference.STEPS}"
     parts.mkdir(exist_ok=True)
@@ -111,18 +114,6 @@ def infer(data: pathlib.Path, processes: int = 2) -> float:
     summarization.add_topics(data, found, processes)
     write_json(data / "topics" / "topics.json", described | {"inferred_a_second": round(rate, 1)})
     return rate
-
-
-def _described(path: pathlib.Path, module: str) -> dict:
-    """Reads what `module` says of what it has made."""
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {path}: it comes from python -m {module}.")
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged: {error}. Make it again with python -m {module}."
-        ) from error
 
 
 def _given_text(flag: str) -> str | None:

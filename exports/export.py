@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import uuid
-import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +25,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 import rum_keras  # noqa: F401  (registers the layers that load_model needs)
 from exports import babi, check, copying, pointer_generator, ptb, recall, xsum
 from exports.signature import Signature
+from zoo import checkpoint
 
 TASKS = {
     "zoo.babi.train": babi,
@@ -69,18 +69,7 @@ def load_run(directory: str | os.PathLike) -> tuple[keras.Model, ModuleType]:
             f"{directory / 'metrics.json'} names the recipe {recipe!r}, but only "
             f"{', '.join(TASKS)} can be exported."
         )
-    try:
-        model = keras.saving.load_model(directory / "best.keras", compile=False)
-    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{directory / 'best.keras'} is damaged, or no model of this version of {recipe}: "
-            f"{str(error)[:200]}"
-        ) from error
-    # A server on a CPU computes half precision slower, and not as the training did: what was
-    # trained in mixed precision is served in the precision of its weights.
-    for layer in model._flatten_layers():
-        layer.dtype_policy = layer.variable_dtype
-    return model, TASKS[recipe]
+    return checkpoint.load_best(directory / "best.keras", recipe), TASKS[recipe]
 
 
 def write_warmup(directory: Path, name: str, signatures: dict[str, Signature]) -> None:

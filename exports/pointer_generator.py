@@ -25,9 +25,10 @@ import tensorflow as tf
 
 from datasets.tokenization import tokens_in_graph
 from exports.signature import Signature
-from exports.text import END, Lexicon, detokenize, join
+from exports.text import Lexicon, detokenize, join
 from zoo.kept import check_vocabulary
 from zoo.pointer_generator import kept
+from zoo.summaries import END
 
 BEAM = 4
 # More than enough for 400 words; a sentence that the limit cuts is beyond them.

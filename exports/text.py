@@ -4,10 +4,6 @@ import tensorflow as tf
 
 from datasets.vocabulary import Vocabulary
 
-# What a summary's words end with where attention is given: that of `zoo.summaries`, which needs
-# packages of evaluation that a server and `make demo` have not.
-END = "</s>"
-
 # (pattern, replacement) in order, that undo what `datasets.tokenization` does to English text. It
 # lowers letters, which stay so, and writes a pound sign as #.
 DETOKENIZATION = (

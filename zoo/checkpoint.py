@@ -10,6 +10,7 @@ import pathlib
 import signal
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 
 import keras
@@ -75,6 +76,30 @@ def _save_without_optimizer(model: keras.Model, path: pathlib.Path) -> None:
         model.save(path)
     finally:
         model.optimizer = optimizer
+
+
+def load_best(path: pathlib.Path, recipe: str) -> keras.Model:
+    """Loads what `SaveBest` saved, without mixed precision.
+
+    A CPU computes half precision slower, and not as a GPU that trained in it did: what was trained
+    in mixed precision is used in the precision of its weights.
+
+    Args:
+        path: The best.keras.
+        recipe: The module that trained it. What its model needs has been imported.
+
+    Raises:
+        ValueError: If it is damaged, or no model of this recipe.
+    """
+    try:
+        model = keras.saving.load_model(path, compile=False)
+    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is damaged, or no model of this version of {recipe}: {str(error)[:200]}"
+        ) from error
+    for layer in model._flatten_layers():
+        layer.dtype_policy = layer.variable_dtype
+    return model
 
 
 class Checkpoint(keras.callbacks.Callback):

@@ -4,18 +4,20 @@ Lines are as `zoo/summaries.py` says. A command that was stopped goes on where i
 given again.
 """
 
+import hashlib
 import itertools
+import json
 import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import flags
 
 from datasets import parallel, summarization, text_shards
-from zoo import kept, summaries
+from zoo import summaries
 
 FLAGS = flags.FLAGS
 flags.disclaim_key_flags()  # Those of `define_flags` are the command's own.
@@ -39,12 +41,63 @@ def define_flags() -> None:
     flags.mark_flags_as_required(["workdir", "data", "output"])
 
 
+def unfinished(output: pathlib.Path, described: Mapping) -> tuple[pathlib.Path, int]:
+    """Returns the file that a command has begun to write, cut after its last whole line.
+
+    Args:
+        output: What it becomes.
+        described: All that decides its lines.
+
+    Returns:
+        The file, made if absent, and the number of its lines.
+    """
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    path = output.with_name(f".{output.name}.{digest[:12]}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    size = count = 0
+    with path.open("r+b") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                size, count = size + len(line), count + 1
+        file.truncate(size)
+    return path, count
+
+
+def append(
+    path: pathlib.Path,
+    make_rows: Callable[[Sequence[Mapping], int], Iterable[Mapping]],
+    examples: Iterable[Mapping],
+    batch_size: int = 8,
+    with_attention: int = 0,
+) -> Iterator[int]:
+    """Adds the summaries of examples to a file.
+
+    Args:
+        path: The file.
+        make_rows: Makes its rows of examples; takes too how many of the first get attention.
+        examples: Rows of `datasets.text_shards`.
+        batch_size: How many at a time.
+        with_attention: How many of the first rows get attention.
+
+    Yields:
+        After each batch, how many lines were added.
+    """
+    examples = iter(examples)
+    with path.open("a", encoding="utf-8") as file:
+        while batch := list(itertools.islice(examples, batch_size)):
+            file.writelines(map(summaries.line_of, make_rows(batch, with_attention)))
+            file.flush()
+            with_attention -= len(batch)
+            yield len(batch)
+
+
 def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str) -> None:
     """Writes the file that the flags name.
 
     Args:
         make_generator: Returns what summarizes: it has the name of the `system`, and `rows`, which
-            makes rows of `zoo.summaries` as `summaries.append` asks.
+            makes rows of `zoo.summaries` as `append` asks.
         shown: Flags that decide the lines, beside the model, the corpus and `SEARCH`.
         command: The module, for messages.
 
@@ -57,12 +110,12 @@ def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str)
         summaries.check_output(output)
         generator, described = make_generator(), _described(shown)
         total = described["documents"]
-        path, done = summaries.unfinished(output, described)
+        path, done = unfinished(output, described)
         examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
         progress = parallel.Progress("summaries", total, "documents")
         progress.add(done, skipped=True)
         attention = FLAGS.attention - done
-        for count in summaries.append(path, generator.rows, examples, FLAGS.batch_size, attention):
+        for count in append(path, generator.rows, examples, FLAGS.batch_size, attention):
             progress.add(count)
     except (OSError, ValueError) as error:
         sys.exit(f"{command}: {error}")
@@ -73,7 +126,7 @@ def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str)
 
 def _described(shown: Sequence[str]) -> dict:
     """All that decides the lines of the file."""
-    manifest = kept.read_json(
+    manifest = text_shards.read_json(
         pathlib.Path(FLAGS.data, "manifest.json"), "the command that prepares the corpus"
     )
     total = manifest["splits"][FLAGS.split]["kept"]

@@ -6,35 +6,15 @@ WORKDIR/vocabulary.txt    the words that ids stand for
 The `kept` of each recipe says what else there is.
 """
 
-import json
 import os
 import pathlib
-import zipfile
 from collections.abc import Mapping
 
 import keras
 
-from datasets import summarization, vocabulary
+from datasets import summarization, text_shards, vocabulary
 from datasets.vocabulary import Vocabulary
-
-
-def read_json(path: pathlib.Path, source: str) -> dict:
-    """Reads a file of JSON.
-
-    Args:
-        path: The file.
-        source: The command that makes it.
-
-    Raises:
-        FileNotFoundError: Naming the command, if it is not there.
-        ValueError: Naming file and command, if it is damaged.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {path}: it comes from {source}.")
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}. It comes from {source}.") from error
+from zoo import checkpoint
 
 
 def corpus_vocabulary(data: pathlib.Path, manifest: Mapping) -> Vocabulary:
@@ -69,7 +49,9 @@ def read(run: str | os.PathLike, recipe: str) -> dict:
     Raises:
         FileNotFoundError: If it is not there.
     """
-    return read_json(pathlib.Path(run, "corpus.json"), f"python -m {recipe}, which copies it")
+    return text_shards.read_json(
+        pathlib.Path(run, "corpus.json"), f"python -m {recipe}, which copies it"
+    )
 
 
 def begun(run: str | os.PathLike) -> bool:
@@ -143,13 +125,6 @@ def load_model(run: str | os.PathLike, recipe: str) -> keras.Model:
         raise FileNotFoundError(
             f"There is no {path}: a run of python -m {recipe} has it after its first epoch."
         )
-    try:
-        model = keras.saving.load_model(path, compile=False)
-    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} is damaged, or no model of {recipe}: {str(error)[:200]}"
-        ) from error
+    model = checkpoint.load_best(path, recipe)
     check_vocabulary(vocabulary.read(pathlib.Path(run, "vocabulary.txt")), model, run)
-    for layer in model._flatten_layers():
-        layer.dtype_policy = layer.variable_dtype
     return model

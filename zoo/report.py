@@ -178,7 +178,7 @@ def write(
 
 
 def _lines(text) -> str:
-    return "\n".join(rouge.sentences(text))
+    return "\n".join(summaries.sentences(text))
 
 
 def _escape(text) -> str:

@@ -29,6 +29,7 @@ from nltk.stem import porter
 from rouge_score import rouge_scorer, tokenizers
 
 from datasets import articles
+from zoo.summaries import sentences
 
 FLAGS = flags.FLAGS
 MODES = ("plain", "porter", "rouge155")
@@ -142,22 +143,6 @@ def tokenizer(mode: str, exceptions: str | os.PathLike | None = None) -> tokeniz
     return Rouge155Tokenizer(read_exceptions(exceptions))
 
 
-def sentences(text: str, end: str = "") -> list[str]:
-    """Splits a summary at its sentence tags, which are no words.
-
-    Args:
-        text: `<t> a b . </t> <t> c . </t>`, the same with `<s>`, or lines.
-        end: A word that ends a sentence, such as "."; none if empty.
-
-    Returns:
-        The sentences that are not empty, without tags.
-    """
-    text = re.sub(r"</?[st]>", "\n", text)
-    if end:
-        text = re.sub(rf"(?<!\S){re.escape(end)}(?!\S)", f"{end}\n", text)
-    return [line.strip() for line in text.split("\n") if line.strip()]
-
-
 def _score_part(pairs, mode, exceptions, measures):
     """Scores some pairs: (pairs, measures, 3)."""
     scorer = rouge_scorer.RougeScorer(measures, tokenizer=tokenizer(mode, exceptions))
@@ -177,7 +162,7 @@ def scores(
     """Scores each candidate against its reference.
 
     Args:
-        references: One text for each pair; sentences on lines of their own (see `sentences`).
+        references: One text for each pair; sentences on lines (see `zoo.summaries.sentences`).
         candidates: The same of the system.
         mode: "plain", "porter" or "rouge155"; see `tokenizer`.
         exceptions: Folder of WordNet's lists, for "rouge155".

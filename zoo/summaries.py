@@ -18,15 +18,13 @@ Files of different systems are read together, by `id`.
 
 import dataclasses
 import gzip
-import hashlib
-import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from datasets import articles
-from zoo import rouge
 
 END = "</s>"
 
@@ -69,6 +67,22 @@ class Example:
     topics: list[tuple[float, list[str]]] = dataclasses.field(default_factory=list)
 
 
+def sentences(text: str, end: str = "") -> list[str]:
+    """Splits a summary at its sentence tags, which are no words.
+
+    Args:
+        text: `<t> a b . </t> <t> c . </t>`, the same with `<s>`, or lines.
+        end: A word that ends a sentence, such as "."; none if empty.
+
+    Returns:
+        The sentences that are not empty, without tags.
+    """
+    text = re.sub(r"</?[st]>", "\n", text)
+    if end:
+        text = re.sub(rf"(?<!\S){re.escape(end)}(?!\S)", f"{end}\n", text)
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
 def words(text: str | Iterable[str]) -> list[str]:
     """Returns the words of a text or of sentences, without sentence tags.
 
@@ -78,7 +92,7 @@ def words(text: str | Iterable[str]) -> list[str]:
     ['Rain', '.', 'Sun', '.']
     """
     texts = [text] if isinstance(text, str) else text
-    return [word for text in texts for line in rouge.sentences(text) for word in line.split()]
+    return [word for text in texts for line in sentences(text) for word in line.split()]
 
 
 def read(paths: Iterable[str | os.PathLike]) -> list[Example]:
@@ -135,62 +149,12 @@ def write(path: str | os.PathLike, rows: Iterable[Mapping]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".tmp-{path.name}")
     with staged.open("w", encoding="utf-8") as file:
-        file.writelines(map(_line, rows))
+        file.writelines(map(line_of, rows))
     os.replace(staged, path)
 
 
-def unfinished(output: Path, described: Mapping) -> tuple[Path, int]:
-    """Returns the file that a command has begun to write, cut after its last whole line.
-
-    Args:
-        output: What it becomes.
-        described: All that decides its lines.
-
-    Returns:
-        The file, made if absent, and the number of its lines.
-    """
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
-    path = output.with_name(f".{output.name}.{digest[:12]}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    size = count = 0
-    with path.open("r+b") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                size, count = size + len(line), count + 1
-        file.truncate(size)
-    return path, count
-
-
-def append(
-    path: Path,
-    make_rows: Callable[[Sequence[Mapping], int], Iterable[Mapping]],
-    examples: Iterable[Mapping],
-    batch_size: int = 8,
-    with_attention: int = 0,
-) -> Iterator[int]:
-    """Adds the summaries of examples to a file.
-
-    Args:
-        path: The file.
-        make_rows: Makes its rows of examples; takes too how many of the first get attention.
-        examples: Rows of `datasets.text_shards`.
-        batch_size: How many at a time.
-        with_attention: How many of the first rows get attention.
-
-    Yields:
-        After each batch, how many lines were added.
-    """
-    examples = iter(examples)
-    with path.open("a", encoding="utf-8") as file:
-        while batch := list(itertools.islice(examples, batch_size)):
-            file.writelines(map(_line, make_rows(batch, with_attention)))
-            file.flush()
-            with_attention -= len(batch)
-            yield len(batch)
-
-
-def _line(row: Mapping) -> str:
+def line_of(row: Mapping) -> str:
+    """Returns a row as a line of a file."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 

@@ -198,10 +198,11 @@ class SequenceToSequenceTest(absltest.TestCase):
     def test_half_a_vocabulary_is_refused(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         _, run = tiny_run.write(folder)
+        model = kept.load_model(run)  # While it is whole: to load half of it is refused as well.
         words = (run / "vocabulary.txt").read_text().splitlines(keepends=True)
         (run / "vocabulary.txt").write_text("".join(words[:9]))
         with self.assertRaisesRegex(ValueError, f"has 9 words, but the model has {len(words)}"):
-            pointer_generator.signatures(kept.load_model(run), run)
+            pointer_generator.signatures(model, run)
 
     def test_a_model_that_cannot_copy_has_p_gen_1_and_writes_no_unknown_words(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -91,18 +91,6 @@ class TokenizerTest(RougeTestCase):
             rouge.scores(["a"], ["a"], "rouge155")
 
 
-class SentencesTest(parameterized.TestCase):
-    @parameterized.parameters(
-        ("<t> a b . </t>  <t> c </t>", "", ["a b .", "c"]),
-        ("<s> a </s> <s> b </s>", "", ["a", "b"]),
-        ("a . b\nc", "", ["a . b", "c"]),
-        ("a 1.5 . b .", ".", ["a 1.5 .", "b ."]),
-        ("", ".", []),
-    )
-    def test_split_at_tags_lines_and_the_given_word(self, text, end, expected):
-        self.assertEqual(rouge.sentences(text, end), expected)
-
-
 class ScoresTest(RougeTestCase):
     def test_n_grams_are_counted_by_hand(self):
         # 4 of 5 words, 2 of 4 pairs, 1 of 3 triples; the candidate's second "cat" does not count.

@@ -11,7 +11,7 @@ import os
 import pathlib
 from typing import NamedTuple
 
-from datasets import summarization, vocabulary
+from datasets import summarization, text_shards, vocabulary
 from datasets.vocabulary import SEE, Vocabulary
 from zoo import kept
 from zoo.pointer_generator.model import PointerGenerator
@@ -60,7 +60,7 @@ def keep(
         raise ValueError(
             f"min_length must be from 0 to max_length, {max_length}, but is {min_length}."
         )
-    manifest = kept.read_json(
+    manifest = text_shards.read_json(
         data / "manifest.json", f"python -m datasets.cnn_dailymail prepare --output={data}"
     )
     limit = manifest["settings"]["document_length"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets import summarization, topic_model, vocabulary
+from datasets import summarization, text_shards, topic_model, vocabulary
 from datasets.topic_model import Topics
 from datasets.vocabulary import Vocabulary
 from zoo import kept
@@ -48,7 +48,7 @@ def keep(data: str | os.PathLike, workdir: str | os.PathLike, with_topics: bool)
         ValueError: If the run was begun with another corpus, or the vocabulary was changed.
     """
     data, workdir = pathlib.Path(data), pathlib.Path(workdir)
-    manifest = kept.read_json(
+    manifest = text_shards.read_json(
         data / "manifest.json", f"python -m datasets.xsum prepare --output={data}"
     )
     described = _described(data, manifest, with_topics)
@@ -69,7 +69,7 @@ def _described(data: pathlib.Path, manifest: dict, with_topics: bool) -> dict:
         "topics_sha256": None,
     }
     if with_topics:
-        topics = kept.read_json(
+        topics = text_shards.read_json(
             data / "topics" / "topics.json", f"python -m datasets.topics train --data={data}"
         )
         described["topics_sha256"] = topics["files"]["topics.npz"]

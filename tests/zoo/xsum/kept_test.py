@@ -61,7 +61,9 @@ class KeptTest(absltest.TestCase):
         with self.assertRaisesRegex(ValueError, "vocabulary.txt has .* words, but the model has"):
             kept.load_model(self.run_folder)
         (self.run_folder / "best.keras").write_text("no archive")
-        with self.assertRaisesRegex(ValueError, "best.keras is damaged, or no model of zoo.xsum"):
+        with self.assertRaisesRegex(
+            ValueError, "best.keras is damaged, or no model of this version of zoo.xsum"
+        ):
             kept.load_model(self.run_folder)
         (self.run_folder / "corpus.json").write_text("{")
         with self.assertRaisesRegex(ValueError, "corpus.json is damaged.*train"):
