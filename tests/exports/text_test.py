@@ -7,7 +7,6 @@ from datasets import text_shards, tokenization
 from datasets.vocabulary import SEE, XSUM, Vocabulary
 from exports import text
 from tests import shared_data
-from zoo import summaries
 
 READABLE = (
     "mr. ray can't say it's over, he said.",
@@ -57,11 +56,6 @@ class LexiconTest(parameterized.TestCase):
         self.assertEqual(found.to_list(), [vocabulary.encode(row).tolist() for row in rows])
         words = lexicon.words(tf.range(len(vocabulary))).numpy().tolist()
         self.assertEqual([word.decode() for word in words], vocabulary.words)
-
-
-class EndTest(absltest.TestCase):
-    def test_the_end_is_that_of_files_of_summaries(self):
-        self.assertEqual(text.END, summaries.END)
 
 
 if __name__ == "__main__":
