@@ -30,7 +30,7 @@ import tensorflow as tf
 from absl import flags, logging
 
 from zoo import checkpoint as checkpoint_lib
-from zoo import multi_worker, progress, run_flags
+from zoo import multi_worker, ordered_sums, progress, run_flags
 from zoo.batches import Batches
 
 FLAGS = flags.FLAGS
@@ -88,9 +88,7 @@ def start() -> tf.distribute.Strategy:
         sys.exit(0)
     if not FLAGS["verbosity"].present:
         logging.set_verbosity(logging.WARNING)  # TensorFlow says at each save how long it took.
-    # TensorFlow sums sums of three or more in the order in which their parts are ready, if this
-    # optimization merges them: a gradient then differs in its last digit about once in 500 steps.
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+    ordered_sums.install()
     keras.utils.set_random_seed(FLAGS.seed)
     keras.config.set_dtype_policy(FLAGS.dtype)
     strategy = _strategy()
