@@ -193,6 +193,7 @@ def export(
     """
     export_dir = Path(export_dir).resolve()
     version = next_version(export_dir, version)
+    absent = not export_dir.exists()
     export_dir.mkdir(parents=True, exist_ok=True)
     staging = export_dir / f".tmp-{version}-{uuid.uuid4().hex}"
     try:
@@ -210,6 +211,8 @@ def export(
     finally:
         if staging.exists():
             shutil.rmtree(staging)
+        if absent and not any(export_dir.iterdir()):
+            export_dir.rmdir()
     return export_dir / str(version)
 
 

@@ -71,7 +71,7 @@ def append(
     batch_size: int = 8,
     with_attention: int = 0,
 ) -> Iterator[int]:
-    """Adds the summaries of examples to a file.
+    """Adds the summaries of examples to a file; one that fails before the first leaves no file.
 
     Args:
         path: The file.
@@ -84,12 +84,17 @@ def append(
         After each batch, how many lines were added.
     """
     examples = iter(examples)
-    with path.open("a", encoding="utf-8") as file:
-        while batch := list(itertools.islice(examples, batch_size)):
-            file.writelines(map(summaries.line_of, make_rows(batch, with_attention)))
-            file.flush()
-            with_attention -= len(batch)
-            yield len(batch)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            while batch := list(itertools.islice(examples, batch_size)):
+                file.writelines(map(summaries.line_of, make_rows(batch, with_attention)))
+                file.flush()
+                with_attention -= len(batch)
+                yield len(batch)
+    except BaseException:
+        if not path.stat().st_size:
+            path.unlink()
+        raise
 
 
 def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str) -> None:

@@ -18,8 +18,18 @@ BEST, ALL = "serving_default", "nbest"
 
 
 def read(paths: Sequence[str]) -> list[bytes]:
-    """Returns the contents of files; `-` is the standard input."""
-    return [sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes() for path in paths]
+    """Returns the contents of files; `-` is the standard input.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If one holds nothing.
+    """
+    texts = [sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes() for path in paths]
+    for path, text in zip(paths, texts, strict=True):
+        if not text.strip():
+            name = "The standard input" if path == "-" else path
+            raise ValueError(f"{name} is empty: there is nothing to summarize.")
+    return texts
 
 
 def ask_graph(answer: Callable, texts: Sequence[bytes]) -> dict[str, np.ndarray]:

@@ -49,6 +49,19 @@ class UnfinishedTest(absltest.TestCase):
         self.assertEqual(self.append(path, rest, batch_size=2, with_attention=3 - done), [2, 1])
         self.assertEqual(path.read_bytes(), whole.read_bytes())
 
+    def test_what_fails_before_its_first_line_leaves_no_file(self):
+        path, _ = generate.unfinished(self.folder / "out.jsonl", {})
+        with self.assertRaises(ZeroDivisionError):
+            list(generate.append(path, lambda *_: 1 / 0, self.examples))
+        self.assertEmpty(list(self.folder.iterdir()))
+
+    def test_what_fails_later_keeps_its_lines(self):
+        path, _ = generate.unfinished(self.folder / "out.jsonl", {})
+        self.append(path, self.examples[:1])
+        with self.assertRaises(ZeroDivisionError):
+            list(generate.append(path, lambda *_: 1 / 0, self.examples[1:]))
+        self.assertLen(path.read_text().splitlines(), 1)
+
     def test_a_command_with_other_flags_begins_anew(self):
         output = self.folder / "other.jsonl"
         path, _ = generate.unfinished(output, {"beam": 3, "split": "test"})

@@ -91,6 +91,8 @@ class SummarizeTest(absltest.TestCase):
             self.run_command(self.folder / "missing")
         with self.assertRaisesRegex(SystemExit, "no version in .*exports.export --workdir"):
             self.run_command(self.path, export_dir=self.folder / "none")
+        with self.assertRaisesRegex(SystemExit, "The standard input is empty: there is nothing"):
+            self.run_command(self.path, "-", stdin=b" \n")
         with self.assertRaisesRegex(app.UsageError, "Name a file"):
             self.run_command()
 
