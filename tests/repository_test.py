@@ -58,6 +58,12 @@ class RepositoryTest(parameterized.TestCase):
                 )
                 self.assertIsNone(imported, f"{path}: {imported}")
 
+    def test_no_test_imports_from_another(self):
+        # Bazel gives a test what is no test alone.
+        for path in ROOT.glob("tests/**/*.py"):
+            imported = re.search(r"^ *(from|import) tests\b.*_test\b.*", path.read_text(), re.M)
+            self.assertIsNone(imported, f"{path}: {imported}")
+
     def test_the_python_examples_of_the_readme_run(self):
         examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
         self.assertNotEmpty(examples)

@@ -16,7 +16,7 @@ from datasets import tokenization
 from datasets.vocabulary import SEE, Vocabulary
 from exports import check, client, export, pointer_generator, text
 from tests import shared_data
-from tests.exports import demo_test
+from tests.exports import demo_page
 from tests.exports.server import Server
 from tests.zoo.pointer_generator import tiny_run
 from zoo.pointer_generator import generate, kept
@@ -185,7 +185,7 @@ class PointerGeneratorTest(parameterized.TestCase):
 
     def test_the_demo_page_shows_what_the_server_answers(self):
         with Server({"decrum": self.directory}) as server:
-            page = demo_test.shown(f"http://{server.rest_address}", UNKNOWN[2], "decrum")
+            page = demo_page.shown(f"http://{server.rest_address}", UNKNOWN[2], "decrum")
         self.assertEqual(page["error"], "")
         summary = self.ask(UNKNOWN[2:], "attention")["summary"][0].decode()
         self.assertEqual(html.unescape(page["summary"]), summary)

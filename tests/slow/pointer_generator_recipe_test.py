@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from absl.testing import absltest
 
-from tests.zoo.pointer_generator import train_test
-from tests.zoo.pointer_generator.train_test import rows, saved, train
+from tests.zoo.pointer_generator.recipe_folder import RecipeFolder, train
+from tests.zoo.recipe import rows, saved
 from zoo.pointer_generator import kept
 
 
 @pytest.mark.slow
-class PointerGeneratorRecipeTest(train_test.RecipeFolder):
+class PointerGeneratorRecipeTest(RecipeFolder):
     def test_a_run_killed_between_checkpoints_ends_as_one_that_was_not(self):
         workdir, options = self.folder / "killed", ("--diagnostics", "--patience=9")
         self.assertEqual(train(self.data, workdir, *options, killed_at=5).returncode, -9)

@@ -3,13 +3,13 @@
 import pytest
 from absl.testing import absltest
 
-from tests.zoo.ptb import train_test
+from tests.zoo.ptb.recipe_folder import RecipeFolder
 
 FAST_SLOW = "--model=fs_rum --fast_units=5 --units=6 --eta=1 --zoneout_h=0.1 --dropout=0.1".split()
 
 
 @pytest.mark.slow
-class PtbRecipeTest(train_test.RecipeFolder):
+class PtbRecipeTest(RecipeFolder):
     def test_xla_in_half_precision_and_a_learning_rate_that_is_zero_from_an_epoch_on(self):
         done = self.run_recipe(
             "xla", *FAST_SLOW, "--epochs=3", "--max_steps=8", "--jit_compile=true",

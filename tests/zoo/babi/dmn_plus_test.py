@@ -12,7 +12,7 @@ from tests.zoo.babi.network_checks import (
     NetworkChecks,
     examples,
 )
-from tests.zoo.babi.sentences_test import formula
+from tests.zoo.babi.position_encoding import formula
 from zoo.babi.dmn_plus import AttentionGRUCell, dmn_plus
 
 

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tests.zoo.babi import memn2n_test
-from tests.zoo.babi.memn2n_test import QUESTION, STORY
+from tests.zoo.babi.memn2n_equations import QUESTION, STORY, expected_logits
 from tests.zoo.babi.network_checks import (
     ANSWERS,
     SENTENCES,
@@ -45,7 +44,7 @@ class GMemN2NTest(NetworkChecks, parameterized.TestCase):
             t = 1 / (1 + np.exp(-z))
             return o * t + (u @ h) * (1 - t)
 
-        expected = memn2n_test.expected_logits(weights, update, tying=tying)
+        expected = expected_logits(weights, update, tying=tying)
         actual = self.logits(model, STORY[None], QUESTION[None])
         np.testing.assert_allclose(actual[0], expected, rtol=1e-4, atol=1e-4)
 

@@ -14,7 +14,7 @@ from tests.zoo.babi.network_checks import (
     examples,
     strengthened,
 )
-from tests.zoo.babi.sentences_test import formula
+from tests.zoo.babi.position_encoding import formula
 from zoo.babi.qrn import linear_recurrence, qrn
 
 

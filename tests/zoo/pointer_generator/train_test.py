@@ -1,85 +1,14 @@
 """The recipe: what a run leaves behind, and coverage from a run without it."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
 import numpy as np
-import tensorflow as tf
 from absl.testing import absltest
 
-from tests.zoo.pointer_generator import tiny_run
+from tests.zoo.pointer_generator.recipe_folder import RecipeFolder, train
+from tests.zoo.recipe import rows
 from zoo import progress
 from zoo.pointer_generator import kept
-
-ROOT = pathlib.Path(__file__).parents[3]
-FLAGS = (
-    "--units=3 --embedding=4 --decoder=rum --batch_size=2 --steps=6 --steps_per_epoch=3 "
-    "--checkpoint_every=2 --lengths=0:6:4,4:20:9 --min_length=2 --max_length=7"
-).split()
-
-# Ends the process, as kill -9 does, when a step has been made, saved or not.
-KILLED = """
-import os, signal, sys
-from zoo import checkpoint
-
-seen = checkpoint.Checkpoint.on_train_batch_end
-
-def on_train_batch_end(self, batch, logs=None):
-    seen(self, batch, logs)
-    if self.step == {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-checkpoint.Checkpoint.on_train_batch_end = on_train_batch_end
-import runpy
-sys.argv[0] = "zoo/pointer_generator/train.py"
-runpy.run_module("zoo.pointer_generator.train", run_name="__main__", alter_sys=True)
-"""
-
-
-def train(data, workdir, *more, killed_at=None):
-    """Runs the recipe and returns the process when it has ended."""
-    program = ["-m", "zoo.pointer_generator.train"]
-    if killed_at:
-        program = ["-c", KILLED.format(step=killed_at)]
-    return subprocess.run(
-        [sys.executable, *program, f"--data={data}", f"--workdir={workdir}", *FLAGS, *more],
-        cwd=ROOT,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
-
-def saved(workdir):
-    """The variables of the newest checkpoint."""
-    reader = tf.train.load_checkpoint(workdir / "backup")
-    names = [name for name in reader.get_variable_to_dtype_map() if "variables/" in name]
-    return {name: reader.get_tensor(name) for name in sorted(names)}
-
-
-def rows(workdir):
-    """The rows of the log without what the clock says."""
-    return [
-        {name: value for name, value in row.items() if name != "tokens_per_second"}
-        for row in progress.read_log(workdir / "log.csv")
-    ]
-
-
-class RecipeFolder(absltest.TestCase):
-    """A corpus and a whole run of the recipe."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.data = tiny_run.prepare(cls.folder, "xsum")
-        cls.whole = cls.folder / "whole"
-        cls.process = train(cls.data, cls.whole, "--diagnostics", "--patience=9")
 
 
 class RecipeTest(RecipeFolder):

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tests.zoo.ptb.model_test import RNN
+from tests.zoo.ptb.small_model import RNN
 from zoo.ptb.evaluate import bits_per_character
 from zoo.ptb.model import CharacterModel
 

@@ -10,12 +10,9 @@ from absl.testing import absltest, parameterized
 
 import rum_keras
 from tests import backend
+from tests.zoo.ptb.small_model import EMBEDDING, RNN, SYMBOLS, TIME, UNITS, lstm_model
 from zoo.ptb import model as ptb_model
 from zoo.ptb.model import BitsPerCharacter, CharacterModel, SummedCrossentropy
-
-SYMBOLS = "abcde"
-TIME, UNITS, EMBEDDING = 3, 6, 4
-RNN = {"return_sequences": True, "return_state": True}
 
 
 def ids(batch: int, time: int = TIME, seed: int = 0) -> np.ndarray:
@@ -29,11 +26,6 @@ def window(values: np.ndarray, fresh: bool = False) -> dict[str, np.ndarray]:
         "row": np.arange(rows, dtype="int32"),
         "fresh": np.full(rows, int(fresh)),
     }
-
-
-def lstm_model(layers: int = 2, **options) -> CharacterModel:
-    stack = [keras.layers.LSTM(UNITS, **RNN) for _ in range(layers)]
-    return CharacterModel(SYMBOLS, stack, EMBEDDING, **options)
 
 
 def fast_slow_model(**options) -> CharacterModel:

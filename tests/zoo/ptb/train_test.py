@@ -1,9 +1,6 @@
 """The recipe: exact restart amid a pass, two devices equal to one, its flags."""
 
-import csv
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 from unittest import mock
@@ -13,18 +10,14 @@ import numpy as np
 from absl import flags
 from absl.testing import absltest, flagsaver, parameterized
 
-from tests.zoo.ptb.model_test import lstm_model
+from tests.zoo.ptb.recipe_folder import RecipeFolder
+from tests.zoo.ptb.small_model import lstm_model
 from zoo import run
 from zoo.ptb.model import BitsPerCharacter, SummedCrossentropy
 from zoo.ptb.windows import Windows, evaluation_windows
 
-ROOT = pathlib.Path(__file__).parents[3]
 FLAGS = flags.FLAGS
 TEXT = np.random.default_rng(0).integers(5, size=20).astype("int32")
-SMALL = (
-    "--model=lstm --units=6 --embedding_units=4 --batch_size=4 --window=3 --evaluation_rows=4 "
-    "--clip_norm=0.1 --checkpoint_every=2"
-).split()
 
 
 class Killed(BaseException):
@@ -82,30 +75,6 @@ class RestartTest(parameterized.TestCase):
         for ours, theirs in zip(model.variables, whole.variables, strict=True):
             np.testing.assert_array_equal(ours, theirs, err_msg=ours.path)
         self.assertEqual((folder / "log.csv").read_text(), (whole_folder / "log.csv").read_text())
-
-
-class RecipeFolder(absltest.TestCase):
-    """Runs the recipe as the README says, on a tiny text."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        rng = np.random.default_rng(0)
-        for split, size in (("train", 70), ("valid", 13), ("test", 11)):
-            text = "".join(rng.choice(list("ab c\n"), size)) + "abc \n"
-            (self.folder / f"ptb.{split}.txt").write_text(text)
-
-    def run_recipe(self, name: str, *more: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "zoo.ptb.train", *SMALL, f"--data={self.folder}"]
-        command += [f"--workdir={self.folder / name}", *more]
-        environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-
-    def log(self, name: str) -> list[dict[str, float]]:
-        with (self.folder / name / "log.csv").open() as file:
-            return [
-                {key: float(value) for key, value in row.items()} for row in csv.DictReader(file)
-            ]
 
 
 class RecipeTest(RecipeFolder):

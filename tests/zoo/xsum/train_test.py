@@ -1,10 +1,7 @@
 """The recipe: schedule, restarts, two devices, and what a run leaves behind."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 import keras
@@ -13,64 +10,23 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from datasets import topics
+from tests.zoo import recipe
+from tests.zoo.recipe import rows, saved
 from tests.zoo.xsum import tiny_run
 from zoo import progress
 from zoo.xsum.nesterov import Nesterov
 from zoo.xsum.schedule import DropLearningRate
 
-ROOT = pathlib.Path(__file__).parents[3]
 FLAGS = (
     "--units=6 --filters=5 --encoder_layers=1 --decoder_layers=1 --output_units=4 --batch_size=2 "
     "--max_tokens=0 --steps=6 --steps_per_epoch=3 --checkpoint_every=2 --learning_rate=0.1"
 ).split()
 
-# Ends the process, as kill -9 does, when the step has been made and saved or not.
-KILLED = """
-import os, signal, sys
-from zoo import checkpoint
-
-seen = checkpoint.Checkpoint.on_train_batch_end
-
-def on_train_batch_end(self, batch, logs=None):
-    seen(self, batch, logs)
-    if self.step == {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-checkpoint.Checkpoint.on_train_batch_end = on_train_batch_end
-import runpy
-sys.argv[0] = "zoo/xsum/train.py"
-runpy.run_module("zoo.xsum.train", run_name="__main__", alter_sys=True)
-"""
-
 
 def train(data, workdir, *more, killed_at=None):
     """Runs the recipe and returns the process when it has ended."""
-    program = ["-m", "zoo.xsum.train"]
-    if killed_at:
-        program = ["-c", KILLED.format(step=killed_at)]
-    return subprocess.run(
-        [sys.executable, *program, f"--data={data}", f"--workdir={workdir}", *FLAGS, *more],
-        cwd=ROOT,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
-
-def saved(workdir):
-    """The variables of the newest checkpoint."""
-    reader = tf.train.load_checkpoint(workdir / "backup")
-    names = [name for name in reader.get_variable_to_dtype_map() if "variables/" in name]
-    return {name: reader.get_tensor(name) for name in sorted(names)}
-
-
-def rows(workdir):
-    """The rows of the log without what the clock says."""
-    return [
-        {name: value for name, value in row.items() if name != "tokens_per_second"}
-        for row in progress.read_log(workdir / "log.csv")
-    ]
+    options = f"--data={data}", f"--workdir={workdir}", *FLAGS, *more
+    return recipe.train("xsum", *options, killed_at=killed_at)
 
 
 class RecipeTest(parameterized.TestCase):
