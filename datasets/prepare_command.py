@@ -101,7 +101,7 @@ def run(argv: Sequence[str], settings: summarization.Settings, prepare: Callable
     if list(argv[1:]) != ["prepare"] or not FLAGS.source or not FLAGS.output:
         sys.exit(
             f"Usage: python -m datasets.{pathlib.Path(argv[0]).stem} prepare --source=PATH "
-            "--output=FOLDER (--help for all flags)"
+            "--output=FOLDER (--helpfull for all flags)"
         )
     names = (
         "vocabulary_size",

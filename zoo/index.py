@@ -11,6 +11,13 @@ import os
 import re
 from pathlib import Path
 
+# What a recipe needs beside its flagfile.
+NEEDS = {
+    "babi": " --data=tasks_1-20_v1-2 --task=all",
+    "pointer_generator": " --data=data/cnn_dailymail",
+    "ptb": " --data=simple-examples.tgz",
+    "xsum": " --data=data/xsum",
+}
 BEGIN, END = "<!-- Begin of what python -m zoo.index writes. -->\n", "<!-- End. -->\n"
 
 
@@ -32,8 +39,8 @@ def tables(root: Path) -> str:
         rows, lambda path: (path.parent.name, headers[path]["table"])
     ):
         title = f"Table {table}" if table[0].isdigit() else table
-        text += f"\n### {title}\n\n```sh\npython -m zoo.{task}.train --workdir=runs/<flagfile>"
-        text += f" --flagfile=zoo/{task}/<flagfile>.flags\n```\n\n"
+        text += f"\n### {title}\n\n```sh\npython -m zoo.{task}.train --workdir=runs/NAME"
+        text += f" --flagfile=zoo/{task}/NAME.flags{NEEDS.get(task, '')}\n```\n\n"
         text += "| row | flagfile | paper | ours | hours |\n| --- | --- | --- | --- | --- |\n"
         for path in paths:
             link = f"[{path.stem}]({path.relative_to(root).as_posix()})"
