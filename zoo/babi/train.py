@@ -5,7 +5,8 @@
 
 With --task=all, the tasks are trained one after another, each in a folder of its own,
 WORKDIR/qa01 to WORKDIR/qa20, and WORKDIR/table.md and table.json hold their accuracies and the
-mean. Started again, finished tasks are skipped, and the one that was stopped goes on.
+mean. Started again, finished tasks are skipped, and the one that was stopped goes on. (Not with
+--strategy=multi_worker: there, each task is a command of its own.)
 """
 
 import ast
@@ -243,6 +244,11 @@ def main(_) -> None:
         sys.exit("--steps and --steps_per_epoch must be multiples of --steps_per_execution.")
     if FLAGS.task != "all":
         return train(int(FLAGS.task), Models())
+    if FLAGS.strategy == "multi_worker":
+        sys.exit(
+            "--task=all is for one machine, as TensorFlow joins workers once a process: give each "
+            "task a command and a --workdir of its own, --task=1 to --task=20."
+        )
     if not FLAGS.workdir:
         sys.exit("Say where the runs are to live: --workdir=FOLDER.")
     row, models = FLAGS.workdir, Models()

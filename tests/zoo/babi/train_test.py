@@ -69,6 +69,11 @@ class TrainTest(parameterized.TestCase):
         self.assertRegex(self.refused.stderr, "zoo.babi.train: There is no en-10k/qa3_.*_train.txt")
         self.assertEqual(self.refused.returncode, 1)
 
+    def test_all_tasks_with_several_workers_are_refused(self):
+        done = command("--task=all", "--strategy=multi_worker", "--data=nowhere", "--workdir=none")
+        self.assertRegex(done.stderr, r"--task=all is for one machine, .*--task=1 to --task=20\.\n\Z")
+        self.assertEqual(done.returncode, 1)
+
     def test_tasks_that_are_finished_are_skipped_and_all_are_in_the_table(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr[-2000:])
         self.assertIn("Task 3 takes other instead", self.done.stdout)
