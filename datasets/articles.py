@@ -178,13 +178,25 @@ def from_folders(
 
 
 def given(document: Text, summary: Text, tokenized: bool = False) -> tuple[Text, Text]:
-    """The `read` of an article that is here already."""
-    if tokenized:
-        return tuple(
-            tokenization.split_tokenized(text) if isinstance(text, str) else text
-            for text in (document, summary)
-        )
-    return document, summary
+    """The `read` of an article that is here already.
+
+    Args:
+        document: its text.
+        summary: its summary.
+        tokenized: whether texts are tokens already. Those between marks like <s> always are.
+
+    Returns:
+        Both, of which tokens are lists of sentences, without marks.
+    """
+    return _given(document, tokenized), _given(summary, tokenized)
+
+
+def _given(text: Text, tokenized: bool) -> Text:
+    if isinstance(text, list):
+        return [part for line in text for part in tokenization.MARK.split(line)]
+    if tokenized or tokenization.is_marked(text):
+        return tokenization.split_tokenized(text)
+    return text
 
 
 def fail(reason: str) -> tuple[Text, Text]:

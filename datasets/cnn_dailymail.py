@@ -17,7 +17,7 @@ Nothing is downloaded and no Java is run: `tokenization` makes Penn Treebank tok
 of 50,000, the four special symbols among them, is counted on whole training articles and
 summaries, or read: --vocabulary=finished_files/vocab. Records hold the first 400 tokens of an
 article and 100 of a summary; a summary of 100 was perhaps cut, and so ends without [STOP]. A
-summary is a list of sentences in `text`; marks like <s> are read and nowhere written.
+summary is a list of sentences in `text`; marks, <s> and <t>, are read and nowhere written.
 """
 
 import functools

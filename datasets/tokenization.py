@@ -98,6 +98,10 @@ RULES = (
 # The released code adds " ." to a line whose last character is none of these.
 _ENDS = ".!?'`\")\u2019\u201d;"
 
+# Marks of tokenized sentences: <s> </s> of See et al., <t> </t> of later releases.
+MARK = re.compile("</?[st]>")
+_MARKED = re.compile(r"\s*<([st])>.*</\1>\s*", re.DOTALL)
+
 
 @functools.cache
 def _compiled() -> list[tuple[re.Pattern, str]]:
@@ -123,11 +127,24 @@ def end_sentence(line: str) -> str:
     return f"{line} ."
 
 
+def is_marked(text: str) -> bool:
+    """Whether a text is sentences between <s> and </s> or <t> and </t> from start to end.
+
+    One that has such a tag only somewhere, as struck out words of a web page, is not.
+
+    Example:
+
+    >>> is_marked("<t> it rains . </t> <t> wet . </t>"), is_marked("It <s>rains</s> snows.")
+    (True, False)
+    """
+    return _MARKED.fullmatch(text) is not None
+
+
 def split_tokenized(text: str) -> list[str]:
     """Splits a text that is tokenized already into sentences.
 
-    They stand between <s> and </s>, which are marks and no words, or else end with a line or with
-    a full stop, question mark or exclamation mark.
+    They stand between <s> and </s> or <t> and </t>, or else end with a line or with a full stop,
+    question mark or exclamation mark. Marks are no words, wherever they stand.
 
     Example:
 
@@ -136,8 +153,10 @@ def split_tokenized(text: str) -> list[str]:
     >>> split_tokenized("<s> it rains . </s> <s> a . b . </s>")
     ['it rains .', 'a . b .']
     """
-    found = re.findall("<s>(.*?)</s>", text, re.DOTALL)
-    if not found:
+    if is_marked(text):
+        found = MARK.split(text)
+    else:
+        text = MARK.sub("\n", text)
         ended = re.sub(r"((?: |^)[.?!](?: ''| '|(?i: -rrb-| -rsb-))*) +", r"\1\n", text)
         found = ended.split("\n")
     return [line.strip() for line in found if line.strip()]

@@ -94,6 +94,31 @@ class ArticlesTest(parameterized.TestCase):
         document, _ = article.read()
         self.assertEqual(articles.sentences(document), ["it rains .", "so ."])
 
+    @parameterized.product(mark=("s", "t"), tokenized=(False, True))
+    def test_sentences_between_marks_are_tokens_and_marks_are_no_words(self, mark, tokenized):
+        marked = f"<{mark}> It rains . </{mark}>  <{mark}> U.S. won . So </{mark}>"
+        expected = ["it rains .", "u.s. won . so ."]
+        row = {"document": "A b .", "summary": marked}
+        (article,) = articles.from_table(
+            self._write("a.jsonl", json.dumps(row)), COLUMNS, tokenized=tokenized
+        )
+        self.assertEqual(articles.sentences(article.read()[1]), expected)
+        paths = self._write("val.source", "A b .\n"), self._write("val.target", marked + "\n")
+        (article,) = articles.from_pairs(*paths, tokenized)
+        self.assertEqual(articles.sentences(article.read()[1]), expected)
+
+    @parameterized.parameters(False, True)
+    def test_marks_in_lists_of_sentences_are_no_words(self, tokenized):
+        row = {"document": [["<s>", "It", "rains", ".", "</s>"]], "summary": ["<t> Wet . </t>"]}
+        path = self._write("a.json", json.dumps([row]))
+        (article,) = articles.from_table(path, COLUMNS, tokenized)
+        found = [articles.sentences(text) for text in article.read()]
+        self.assertEqual(found, [["it rains ."], ["wet ."]])
+
+    def test_raw_text_with_a_tag_in_it_stays_raw_and_whole(self):
+        text = "It <s>rains</s> snows, can't you see?"
+        self.assertEqual(articles.given(text, "Snow")[0], text)
+
     def test_pairs_of_files_have_an_article_a_line(self):
         document = self._write("val.source", "A b.\nC d.\n")
         summary = self._write("val.target", "A\nC\n")

@@ -99,6 +99,15 @@ class CnnDailymailTest(parameterized.TestCase):
         split = records.load(self.output, "train")
         self.assertEqual(split.summary.lengths.tolist(), [6])
 
+    def test_marks_of_a_table_reach_neither_text_nor_vocabulary(self):
+        row = {"article": DOCUMENT, "reference_tagged": "<t> it rains . </t>  <t> so . it is </t>"}
+        self._write("train.jsonl", json.dumps(row))
+        self._prepare("train.jsonl")
+        (row,) = text_shards.load(self.output, "train")
+        self.assertEqual(row["summary"], ["it rains .", "so . it is ."])
+        words = vocabulary.read(self.output / "vocabulary.txt").words
+        self.assertEmpty({"<t>", "</t>", "<", ">", "t", "/t"} & set(words[4:]))
+
     def test_a_chunk_that_is_cut_short_is_named_with_the_offset(self):
         path = self.folder / "train_000.bin"
         see_chunks.write(path, [{"article": b"rain .", "abstract": b"<s> wet </s>"}] * 2)

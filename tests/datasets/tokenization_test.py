@@ -57,6 +57,9 @@ class TokenizationTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("<s> a b . c </s> <s> d </s>", ["a b . c", "d"]),
+        ("<t> a b . c </t>  <t> d </t>\n", ["a b . c", "d"]),
+        ("<s> a\nb </s>", ["a\nb"]),
+        ("<s> it rains . </s> so . <t> cut", ["it rains .", "so .", "cut"]),
         ("it rains . `` we stay . '' so", ["it rains .", "`` we stay . ''", "so"]),
         ("mr. x won\nhe did", ["mr. x won", "he did"]),
     )
