@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -190,6 +191,7 @@ def read_json(path: pathlib.Path, source: str) -> dict:
 
 def write_json(path: pathlib.Path, content) -> None:
     """Writes JSON under a temporary name and renames it."""
-    temporary = path.with_name(f".{path.name}.part")
+    # Workers may write it at once.
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     temporary.write_text(json.dumps(content, indent=1) + "\n")
     os.replace(temporary, path)

@@ -11,6 +11,7 @@ form that `tf.lookup.TextFileInitializer` reads.
 
 import os
 import pathlib
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -156,7 +157,8 @@ class Vocabulary:
     def write(self, path: str | os.PathLike) -> None:
         """Writes one word a line; the line's number from 0 is the id."""
         path = pathlib.Path(path)
-        temporary = path.with_name(f".{path.name}")
+        # Workers may write it at once.
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         temporary.write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")
         os.replace(temporary, path)
 

@@ -4,6 +4,8 @@ Lines are as `zoo/summaries.py` says. A command that was stopped goes on where i
 given again.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import itertools
 import json
@@ -41,27 +43,37 @@ def define_flags() -> None:
     flags.mark_flags_as_required(["workdir", "data", "output"])
 
 
-def unfinished(output: pathlib.Path, described: Mapping) -> tuple[pathlib.Path, int]:
-    """Returns the file that a command has begun to write, cut after its last whole line.
+@contextlib.contextmanager
+def unfinished(output: pathlib.Path, described: Mapping) -> Iterator[tuple[pathlib.Path, int]]:
+    """Holds the file that a command has begun to write, cut after its last whole line.
 
     Args:
         output: What it becomes.
         described: All that decides its lines.
 
-    Returns:
+    Yields:
         The file, made if absent, and the number of its lines.
+
+    Raises:
+        BlockingIOError: If another process holds it.
     """
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
     path = output.with_name(f".{output.name}.{digest[:12]}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    size = count = 0
-    with path.open("r+b") as file:
+    with path.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                f"Another process is writing {output}: let it end, or give another --output."
+            ) from error
+        file.seek(0)
+        size = count = 0
         for line in file:
             if line.endswith(b"\n"):
                 size, count = size + len(line), count + 1
         file.truncate(size)
-    return path, count
+        yield path, count
 
 
 def append(
@@ -115,17 +127,17 @@ def write(make_generator: Callable[[], Any], shown: Sequence[str], command: str)
         summaries.check_output(output)
         generator, described = make_generator(), _described(shown)
         total = described["documents"]
-        path, done = unfinished(output, described)
-        examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
-        progress = parallel.Progress("summaries", total, "documents")
-        progress.add(done, skipped=True)
-        attention = FLAGS.attention - done
-        for count in append(path, generator.rows, examples, FLAGS.batch_size, attention):
-            progress.add(count)
+        with unfinished(output, described) as (path, done):
+            examples = itertools.islice(text_shards.load(FLAGS.data, FLAGS.split), done, total)
+            progress = parallel.Progress("summaries", total, "documents")
+            progress.add(done, skipped=True)
+            attention = FLAGS.attention - done
+            for count in append(path, generator.rows, examples, FLAGS.batch_size, attention):
+                progress.add(count)
+            progress.close()
+            os.replace(path, output)
     except (OSError, ValueError) as error:
         sys.exit(f"{command}: {error}")
-    progress.close()
-    os.replace(path, output)
     print(f"{output}: {total} documents in {time.monotonic() - start:.1f} s, {generator.system}")
 
 

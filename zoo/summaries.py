@@ -105,7 +105,7 @@ def read(paths: Iterable[str | os.PathLike]) -> list[Example]:
         ValueError: Naming file:line, if a line is no example, if a file has documents that the
             first has not, or lacks some, or if two files have a system of the same name.
     """
-    examples: dict[str, Example] = {}
+    examples: dict[str, Example] | None = None
     for path in paths:
         found = {}
         for where, row in _rows(path):
@@ -119,7 +119,7 @@ def read(paths: Iterable[str | os.PathLike]) -> list[Example]:
                     f"{where}: expected summaries of {sorted(first.summaries)} as in line 1, "
                     f"found those of {sorted(example.summaries)}."
                 )
-        if not examples:
+        if examples is None:
             examples = found
             continue
         if set(found) != set(examples):
@@ -130,7 +130,7 @@ def read(paths: Iterable[str | os.PathLike]) -> list[Example]:
             )
         for name, example in found.items():
             _join(examples[name], example, path)
-    return list(examples.values())
+    return list((examples or {}).values())
 
 
 def check_output(path: str | os.PathLike) -> None:
@@ -208,7 +208,10 @@ def _check_kinds(row, where) -> None:
     right = {
         "summaries: {system: text}": all(isinstance(s, str) for s in row["summaries"].values()),
         "topics: [[weight, [word, ...]], ...]": all(
-            isinstance(topic, list) and len(topic) == 2 and isinstance(topic[1], list)
+            isinstance(topic, list)
+            and len(topic) == 2
+            and isinstance(topic[0], (int, float))
+            and isinstance(topic[1], list)
             for topic in _list(row.get("topics"))
         ),
         "attention: [[weight, ...], ...], or hops of them": all(

@@ -40,23 +40,25 @@ class UnfinishedTest(absltest.TestCase):
         whole, output = self.folder / "whole", self.folder / "new" / "out.jsonl"
         self.append(whole, self.examples, batch_size=3, with_attention=3)
         lines = whole.read_bytes().splitlines(keepends=True)
-        path, done = generate.unfinished(output, {"documents": 4})
-        self.assertEqual(done, 0)
-        path.write_bytes(lines[0] + lines[1][:-9])
-        again, done = generate.unfinished(output, {"documents": 4})
-        self.assertEqual((again, done), (path, 1))
+        with generate.unfinished(output, {"documents": 4}) as (path, done):
+            self.assertEqual(done, 0)
+            path.write_bytes(lines[0] + lines[1][:-9])
+        with generate.unfinished(output, {"documents": 4}) as (again, done):
+            self.assertEqual((again, done), (path, 1))
         rest = itertools.islice(self.examples, done, None)
         self.assertEqual(self.append(path, rest, batch_size=2, with_attention=3 - done), [2, 1])
         self.assertEqual(path.read_bytes(), whole.read_bytes())
 
     def test_what_fails_before_its_first_line_leaves_no_file(self):
-        path, _ = generate.unfinished(self.folder / "out.jsonl", {})
+        with generate.unfinished(self.folder / "out.jsonl", {}) as (path, _):
+            pass
         with self.assertRaises(ZeroDivisionError):
             list(generate.append(path, lambda *_: 1 / 0, self.examples))
         self.assertEmpty(list(self.folder.iterdir()))
 
     def test_what_fails_later_keeps_its_lines(self):
-        path, _ = generate.unfinished(self.folder / "out.jsonl", {})
+        with generate.unfinished(self.folder / "out.jsonl", {}) as (path, _):
+            pass
         self.append(path, self.examples[:1])
         with self.assertRaises(ZeroDivisionError):
             list(generate.append(path, lambda *_: 1 / 0, self.examples[1:]))
@@ -64,10 +66,22 @@ class UnfinishedTest(absltest.TestCase):
 
     def test_a_command_with_other_flags_begins_anew(self):
         output = self.folder / "other.jsonl"
-        path, _ = generate.unfinished(output, {"beam": 3, "split": "test"})
-        path.write_text("{}\n")
-        self.assertEqual(generate.unfinished(output, {"split": "test", "beam": 3}), (path, 1))
-        self.assertEqual(generate.unfinished(output, {"beam": 4, "split": "test"})[1], 0)
+        with generate.unfinished(output, {"beam": 3, "split": "test"}) as (path, _):
+            path.write_text("{}\n")
+        with generate.unfinished(output, {"split": "test", "beam": 3}) as found:
+            self.assertEqual(found, (path, 1))
+        with generate.unfinished(output, {"beam": 4, "split": "test"}) as (_, done):
+            self.assertEqual(done, 0)
+
+    def test_a_command_that_runs_twice_at_once_is_refused(self):
+        output = self.folder / "out.jsonl"
+        with generate.unfinished(output, {}) as (path, _):
+            self.append(path, self.examples)
+            with self.assertRaisesRegex(BlockingIOError, "Another process is writing .*out.jsonl"):
+                with generate.unfinished(output, {}):
+                    pass
+        with generate.unfinished(output, {}) as (_, done):
+            self.assertEqual(done, 4)
 
 
 if __name__ == "__main__":

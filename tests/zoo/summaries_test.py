@@ -71,6 +71,7 @@ class SummariesTest(parameterized.TestCase):
             r":2: expected summaries of \['lead'\] as in line 1",
         ),
         ("a summary of no text", [{**ROW, "summaries": {"lead": 3}}], ":1: expected summaries: "),
+        ("a topic without weight", [{**ROW, "topics": [[None, ["a"]]]}], r":1: expected topics:"),
         ("topics of no list", [{**ROW, "topics": 5}], r":1: expected topics: \[\[weight"),
         ("attention of no list", [{**ROW, "attention": [1]}], r":1: expected attention: \[\["),
         ("ragged attention", [{**ROW, "attention": [[[1.0], [0.5, 0.5]]]}], ":1: all rows"),

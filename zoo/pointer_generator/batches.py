@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from datasets import records, vocabulary
+from datasets import records, text_shards, vocabulary
 from datasets.records import Ragged
 from datasets.vocabulary import SEE, Specials
 
@@ -24,11 +24,13 @@ class Articles(NamedTuple):
         document: Ids of the documents; words outside the vocabulary have ids of their own.
         summary: Ids of the summaries; words of the document outside the vocabulary have its ids.
         vocabulary: Number of ids of the vocabulary.
+        summary_length: Words that the corpus has of a summary, whose rest it cut; 0: all.
     """
 
     document: Ragged
     summary: Ragged
     vocabulary: int
+    summary_length: int = 0
 
     def __len__(self) -> int:
         return len(self.document)
@@ -85,10 +87,13 @@ def load(directory: str | os.PathLike, split: str, articles: int = 0) -> Article
         articles: How many of the first; 0: all.
 
     Raises:
-        FileNotFoundError: If the split is not there.
+        FileNotFoundError: If the split or the corpus's manifest is not there.
         ValueError: If it has no articles, or one of them no words.
     """
     words = vocabulary.read(pathlib.Path(directory, "vocabulary.txt"))
+    settings = text_shards.read_json(
+        pathlib.Path(directory, "manifest.json"), "the command that prepares the corpus"
+    )["settings"]
     names = ("document_extended", "summary_extended")
     parts: dict[str, list] = {name: [[], []] for name in names}
     left = articles or math.inf
@@ -111,7 +116,7 @@ def load(directory: str | os.PathLike, split: str, articles: int = 0) -> Article
     if not document.lengths.all():
         row = int(np.argmin(document.lengths))
         raise ValueError(f"{directory}: document {row} of the split {split!r} has no words.")
-    return Articles(document, summary, len(words))
+    return Articles(document, summary, len(words), settings["summary_length"] or 0)
 
 
 class ArticleBatches:
@@ -248,6 +253,7 @@ class ArticleBatches:
 
     def _target(self, rows, most) -> np.ndarray:
         """Returns summaries with their ends; one of `most` words or more is cut and has none."""
+        most = min(most, self.articles.summary_length or most)  # Those may have been cut before.
         lengths = self.articles.summary.lengths[rows]
         columns = min(most, lengths.max() + 1)
         matrix = self.articles.summary.padded(rows, self._specials.pad, columns)

@@ -84,6 +84,11 @@ class AttentionDecoder(keras.layers.Layer):
         if pointer:
             self.pointer_gate = self._dense(1, "pointer_gate", "glorot_uniform", "zeros")
 
+    @property
+    def precise_dtype(self) -> str:
+        """The dtype of coverage and p_gen, as of attention: never half precision."""
+        return "float64" if self.compute_dtype == "float64" else "float32"
+
     def _dense(self, units, name, kernel, bias):
         return keras.layers.Dense(
             units,
@@ -131,7 +136,7 @@ class AttentionDecoder(keras.layers.Layer):
             "context": ops.zeros_like(outputs[:, 0]),
             "coverage": ops.zeros_like(memory["keys"][:, :, 0]),
         }
-        state["coverage"] = ops.cast(state["coverage"], "float32")
+        state["coverage"] = ops.cast(state["coverage"], self.precise_dtype)
         if initial_attention:
             context, weights = self._attend(first, state["coverage"], memory)
             state = {**state, "context": context, "coverage": weights}
@@ -179,7 +184,9 @@ class AttentionDecoder(keras.layers.Layer):
         if self.pointer:
             x = self._input(embedded, before)
             gate = ops.concatenate([after["context"], self._query(after["cell"]), x], axis=-1)
-            results["pointer_logits"] = ops.cast(self.pointer_gate(gate)[..., 0], "float32")
+            results["pointer_logits"] = ops.cast(
+                self.pointer_gate(gate)[..., 0], self.precise_dtype
+            )
         return results
 
     def step(self, embedded: Any, state: dict, memory: dict, training: bool = False) -> tuple:

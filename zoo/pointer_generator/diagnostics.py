@@ -33,12 +33,12 @@ def measure(model: PointerGenerator, batch: tuple) -> dict:
     read = inputs["document"] != config["padding"]
     written = weights > 0
     with tf.GradientTape(watch_accessed_variables=False) as tape:
-        embedded = [model._embed(inputs[name]) for name in ("document", "summary")]
+        embedded = [model.embed(inputs[name]) for name in ("document", "summary")]
         tape.watch(embedded)
         outputs, states = model.encoder(embedded[0], mask=read)
         memory, state = model.decoder.start(outputs, read, states)
         results = model.decoder(embedded[1], state, memory)
-        logits = ops.cast(model.readout(results["output"]), "float32")
+        logits = ops.cast(model.readout(results["output"]), model.decoder.precise_dtype)
         if config["pointer"]:
             losses = -copy_log_probability(
                 logits,

@@ -75,6 +75,7 @@ class Generator:
         self._model = model
         self._text = text
         self._replace_unknown = replace_unknown
+        self._initial_attention = search.get("initial_attention", False)
         options = {"min_length": text.min_length, "max_length": text.max_length, **search}
         spec = tf.TensorSpec([None, None], tf.int32)
 
@@ -137,8 +138,8 @@ class Generator:
     def _attention(self, inputs: tuple, tokens: np.ndarray) -> dict:
         """Attention and p_gen when each word and the end were written."""
         summary = np.concatenate([[self._text.vocabulary.start], tokens]).astype(np.int32)[None]
-        names = ("document", "document_extended")
-        found = self._model({**dict(zip(names, inputs, strict=True)), "summary": summary})
+        memory, state = self._model.start(inputs[0], self._initial_attention)
+        found = self._model.decoder(self._model.embed(summary), state, memory)
         row = {"attention": np.round(np.asarray(found["attention"][0], float), 4).tolist()}
         if "pointer_logits" in found:
             p_gen = tf.sigmoid(found["pointer_logits"][0])

@@ -94,9 +94,15 @@ def read(run: str | os.PathLike) -> Kept:
 
     Raises:
         FileNotFoundError: If it is not there.
+        ValueError: If another recipe wrote it.
     """
     run = pathlib.Path(run)
     described = kept.read(run, RECIPE)
+    lacking = [name for name in Kept._fields[1:] if name not in described]
+    if lacking:
+        raise ValueError(
+            f"{run} is no run of {RECIPE}: its corpus.json has no {', '.join(lacking)}."
+        )
     return Kept(
         vocabulary.read(run / "vocabulary.txt"),
         *(described[name] for name in Kept._fields[1:]),

@@ -137,13 +137,13 @@ class PointerGenerator(keras.Model):
 
     def call(self, inputs, training=False):
         memory, state = self.start(inputs["document"], training=training)
-        embedded = self._embed(inputs["summary"])
+        embedded = self.embed(inputs["summary"])
         results = self.decoder(embedded, state, memory, training=training)
         results["logits"] = self.readout(results.pop("output"))
         return results
 
-    def _embed(self, ids):
-        """Embeds words; those that were copied are unknown."""
+    def embed(self, ids: Any) -> Any:
+        """Returns the embeddings of ids, whatever their shape; copied words are unknown."""
         unknown = ops.full_like(ids, self._config["unknown"])
         return self.embedding(ops.where(ids < self._config["vocabulary"], ids, unknown))
 
@@ -154,7 +154,7 @@ class PointerGenerator(keras.Model):
         if document.shape[1] == 0:
             raise ValueError(f"`document` must have words, received shape {tuple(document.shape)}.")
         mask = ops.not_equal(document, self._config["padding"])
-        outputs, states = self.encoder(self._embed(document), mask=mask, training=training)
+        outputs, states = self.encoder(self.embed(document), mask=mask, training=training)
         return self.decoder.start(outputs, mask, states, initial_attention)
 
     def log_probabilities(self, result: Mapping[str, Any], extended: Any, extra: int) -> Any:
@@ -168,7 +168,7 @@ class PointerGenerator(keras.Model):
         Returns:
             Float32 tensor, shape `(rows, vocabulary + extra)`, without pointer without `extra`.
         """
-        logits = ops.cast(self.readout(result["output"]), "float32")
+        logits = ops.cast(self.readout(result["output"]), self.decoder.precise_dtype)
         if not self._config["pointer"]:
             return ops.log_softmax(logits)
         P = copy_distribution(
@@ -220,7 +220,7 @@ class PointerGenerator(keras.Model):
         )
 
         def step(tokens, state):
-            result, state = self.decoder.step(self._embed(tokens), state, memory)
+            result, state = self.decoder.step(self.embed(tokens), state, memory)
             found = self.log_probabilities(result, extended, extra)
             ids = ops.arange(ops.shape(found)[-1])
             found = ops.where(ids == self._config["first"], -math.inf, found)
@@ -266,7 +266,7 @@ class PointerGenerator(keras.Model):
                 y,
             )
         else:
-            logits = ops.cast(y_pred["logits"], "float32")
+            logits = ops.cast(y_pred["logits"], self.decoder.precise_dtype)
             losses = ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
         count = ops.sum(ops.cast(sample_weight > 0, losses.dtype))
         total = self._weighted(losses, sample_weight, count, self.token_loss)

@@ -153,7 +153,7 @@ def main(_) -> None:
         }
         with strategy.scope():
             model = make_model(words)
-            if FLAGS["from"].value:
+            if FLAGS["from"].value and not pathlib.Path(FLAGS.workdir, "backup").exists():
                 take_weights(model, FLAGS["from"].value)
             optimizer = ClippedAdagrad(
                 FLAGS.learning_rate, FLAGS.initial_accumulator_value, FLAGS.clip_norm
@@ -173,7 +173,8 @@ def main(_) -> None:
         batch = splits["validation"].batch(few)
         measuring.append(Diagnostics(FLAGS.workdir, batch, checkpoint))
     train(model, checkpoint, [*measuring, *callbacks], splits["validation"])
-    run.finish(test_figures, (splits["test"],), baseline, checkpoint.seconds)
+    test, seconds = (splits["test"],), checkpoint.seconds
+    run.finish(test_figures, test, baseline, seconds, steps_taken=checkpoint.step)
 
 
 def define_model_flags() -> None:

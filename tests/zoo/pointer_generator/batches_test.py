@@ -103,6 +103,12 @@ class ArticleBatchesTest(parameterized.TestCase):
         self.assertEqual(target.tolist(), [expected])
         self.assertEqual(inputs["summary"].tolist(), [[START, *[5, 6, 7][: most - 1]]])
 
+    @parameterized.parameters((0, [5, 6, 7, END]), (4, [5, 6, 7, END]), (3, [5, 6, 7]))
+    def test_a_summary_that_the_corpus_may_have_cut_has_no_end(self, kept, expected):
+        found = Articles(ragged([[4]]), ragged([[5, 6, 7]]), WORDS, summary_length=kept)
+        _, target, _ = ArticleBatches(found, 1, 9, 9, 0).batch([0])
+        self.assertEqual(target.tolist(), [expected])
+
     def test_lengths_grow_at_their_steps_and_validation_has_the_last(self):
         stages = [Lengths(0, 2, 2), Lengths(3, 4, 3), Lengths(7, 8, 9)]
         batched = self.some([[4] * 8] * 4, [[5] * 5] * 4, stages)

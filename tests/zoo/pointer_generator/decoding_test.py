@@ -53,7 +53,7 @@ class PairTest(parameterized.TestCase):
     @parameterized.parameters(*PAIRS)
     def test_the_first_states_are_reduced_from_the_last_of_both_directions(self, encoder, decoder):
         built = model(encoder, decoder)
-        embedded = built._embed(DOCUMENT[:1])
+        embedded = built.embed(DOCUMENT[:1])
         _, states = built.encoder(embedded, mask=ops.ones((1, 7), "bool"))
         last = [to_numpy(layer(embedded)) for layer in built.encoder.directions]
         relu = {
@@ -99,7 +99,7 @@ class SummarizeTest(parameterized.TestCase):
         token, found = 2, []
         while token != 3 and len(found) < length:
             word = np.array([token if token < VOCABULARY else 0])
-            result, state = built.decoder.step(built._embed(word), state, memory)
+            result, state = built.decoder.step(built.embed(word), state, memory)
             log_probabilities = to_numpy(
                 built.log_probabilities(result, EXTENDED[row : row + 1], 2)
             )[0].copy()

@@ -60,14 +60,16 @@ class GenerateTest(parameterized.TestCase):
             self.assertBetween(len(written), tiny_run.MIN_LENGTH, tiny_run.MAX_LENGTH)
         self.assertGreater(copied, 0)
 
-    def test_attention_and_p_gen_are_those_of_the_steps_that_wrote(self):
-        row, vocabulary = self.rows[1], self.text.vocabulary
+    @parameterized.parameters(False, True)
+    def test_attention_and_p_gen_are_those_of_the_steps_that_wrote(self, initial):
+        generator = generate.Generator(self.model, self.text, initial_attention=initial)
+        row, vocabulary = generator.rows(self.examples, with_attention=2)[1], self.text.vocabulary
         extended, _ = vocabulary.encode_copied(row["source"])
         ids = np.where(extended < len(vocabulary), extended, vocabulary.unknown)
-        memory, state = self.model.start(ids[None])
+        memory, state = self.model.start(ids[None], initial_attention=initial)
         token = vocabulary.start
         for step, word in enumerate(row["target"]):
-            embedded = self.model._embed(np.array([token]))
+            embedded = self.model.embed(np.array([token]))
             result, state = self.model.decoder.step(embedded, state, memory)
             np.testing.assert_allclose(result["attention"][0], row["attention"][step], atol=1e-3)
             p_gen = float(ops.sigmoid(result["pointer_logits"])[0])

@@ -51,6 +51,11 @@ class KeptTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "vocabulary_sha256 differ"):
             kept.keep(self.data, self.run_folder, 12, 2, 7)
 
+    def test_a_run_of_another_recipe_is_refused(self):
+        (self.run_folder / "corpus.json").write_text('{"document_length": 9}')
+        with self.assertRaisesRegex(ValueError, "no run of zoo.*has no min_length, max_length"):
+            kept.read(self.run_folder)
+
     def test_lengths_that_contradict_each_other_are_refused(self):
         with self.assertRaisesRegex(ValueError, "from 0 to max_length, 7, but is 8"):
             kept.keep(self.data, self.run_folder, 12, 8, 7)

@@ -1,6 +1,7 @@
 """Tests of the pointer-generator: its formulas, its size, what is copied, and training."""
 
 import math
+import unittest
 
 import keras
 import numpy as np
@@ -228,6 +229,15 @@ class CopyTest(parameterized.TestCase):
         half, full = model(coverage=True, dtype=policy), model(coverage=True)
         losses = [built.compute_loss(INPUTS, TARGET, built(INPUTS)) for built in (half, full)]
         self.assertAlmostEqual(*map(float, losses), delta=0.02)
+
+    @unittest.skipIf(keras.backend.backend() == "jax", "Keras on JAX has no float64")
+    def test_double_precision_is_closer(self):
+        policy = keras.dtype_policies.DTypePolicy("float64")
+        double, single = model(coverage=True, dtype=policy), model(coverage=True)
+        double.set_weights(single.get_weights())
+        losses = [built.compute_loss(INPUTS, TARGET, built(INPUTS)) for built in (double, single)]
+        self.assertEqual(keras.backend.standardize_dtype(losses[0].dtype), "float64")
+        self.assertAlmostEqual(*map(float, losses), delta=1e-5)
 
     def test_without_pointer_there_is_only_the_vocabulary(self):
         built = model(pointer=False)

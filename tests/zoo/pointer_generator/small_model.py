@@ -39,7 +39,7 @@ def distributions(built, inputs=INPUTS, extra=2):
     memory, state = built.start(inputs["document"])
     found = []
     for tokens in inputs["summary"].T:
-        result, state = built.decoder.step(built._embed(tokens), state, memory)
+        result, state = built.decoder.step(built.embed(tokens), state, memory)
         found.append(built.log_probabilities(result, inputs["document_extended"], extra))
     return np.exp(np.stack(to_numpy(found), axis=1).astype(np.float64))
 
