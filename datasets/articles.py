@@ -36,12 +36,14 @@ class Article(NamedTuple):
         id: name of the article.
         where: file or file:line, for messages.
         read: returns the document and the summary; raises `ValueError` that says why it cannot.
+        has_id: whether the source has this id; else it is made of file and line.
     """
 
     split: str | None
     id: str
     where: str
     read: Callable[[], tuple[Text, Text]]
+    has_id: bool = True
 
 
 def split_of(name: str) -> str | None:
@@ -50,6 +52,16 @@ def split_of(name: str) -> str | None:
     if not found:
         return None
     return {"valid": "validation", "val": "validation", "dev": "validation"}.get(found[1], found[1])
+
+
+def name_of(path: pathlib.Path) -> str:
+    """Folder and name of a file; articles that have no id are named after it and their line.
+
+    The folder, for both cnn/ and dailymail/ may hold a train.jsonl; no more of the path, for names
+    are to be the same wherever the corpus stands.
+    """
+    path = pathlib.Path(os.path.abspath(path))  # Even the folder "." has a name.
+    return f"{path.parent.name}/{path.name}"
 
 
 def sentences(text: Text) -> list[str]:
@@ -104,26 +116,26 @@ def from_table(
     Args:
         path: the file; names that end in .gz are unpacked.
         columns: the names under which "document", "summary" and "id" may stand. A row without an
-            id is named after file and line.
+            id is named after folder, file and line.
         tokenized: whether texts are tokens already, sentences in lines or found by their full
             stops.
 
     Raises:
         ValueError: if the format is unknown, or parquet without pyarrow.
     """
-    split = split_of(path.name)
+    split, named = split_of(path.name), name_of(path)
     for line, row in _rows(path):
-        where = f"{path}:{line}"
+        where, name, has_id = f"{path}:{line}", f"{named}:{line}", False
         if isinstance(row, str):
-            yield Article(split, f"{path.name}:{line}", where, functools.partial(fail, row))
+            yield Article(split, name, where, functools.partial(fail, row), has_id)
             continue
         found = {
             name: next((row[key] for key in names if row.get(key) is not None), None)
             for name, names in columns.items()
         }
-        name = f"{path.name}:{line}"
-        if found.get("id") is not None:
+        if found.get("id") not in (None, ""):
             name = str(found["id"]).encode("utf-8", "replace").decode()  # No half surrogates.
+            has_id = True
         texts = [_text(found[side], tokenized) for side in ("document", "summary")]
         if None in texts:
             names = (" or ".join(columns[side]) for side in ("document", "summary"))
@@ -131,9 +143,10 @@ def from_table(
                 f"expected texts in the columns {', and '.join(names)}; found the columns "
                 f"{', '.join(map(str, row))}"
             )
-            yield Article(split, name, where, functools.partial(fail, reason))
+            yield Article(split, name, where, functools.partial(fail, reason), has_id)
             continue
-        yield Article(split, name, where, functools.partial(given, *texts, tokenized=tokenized))
+        read = functools.partial(given, *texts, tokenized=tokenized)
+        yield Article(split, name, where, read, has_id)
 
 
 def _text(value, tokenized: bool) -> Text | None:
@@ -151,7 +164,7 @@ def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -
     Raises:
         ValueError: if one has more lines than the other, or cannot be read.
     """
-    split = split_of(document.name)
+    split, named = split_of(document.name), name_of(document)
     both = itertools.zip_longest(_lines(document), _lines(summary))
     for line, (text, short) in enumerate(both, start=1):
         if text is None or short is None:
@@ -160,7 +173,7 @@ def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -
                 f"{document if text is None else summary} ends before line {line}."
             )
         read = functools.partial(given, text.strip(), short.strip(), tokenized=tokenized)
-        yield Article(split, f"{document.name}:{line}", f"{document}:{line}", read)
+        yield Article(split, f"{named}:{line}", f"{document}:{line}", read, has_id=False)
 
 
 def _lines(path: pathlib.Path) -> Iterator[str]:

@@ -128,16 +128,16 @@ def read_story(path: pathlib.Path, tokenized: bool) -> tuple[articles.Text, arti
 
 def from_chunk(path: pathlib.Path) -> Iterator[Article]:
     """Reads a `.bin` file; its articles are tokenized and lowercase already."""
-    stem = path.stem.split("_")[0]
+    split = articles.split_of(path.stem.split("_")[0])
+    named = articles.name_of(path.with_suffix(""))
     for number, record in enumerate(see_chunks.read(path)):
         read_record = (
             functools.partial(articles.fail, record.error)
             if record.error
             else functools.partial(_read_record, record.features)
         )
-        name = f"{path.stem}:{number}"
         where = f"{path}: byte {record.offset}"
-        yield Article(articles.split_of(stem), name, where, read_record)
+        yield Article(split, f"{named}:{number}", where, read_record, has_id=False)
 
 
 def _read_record(features: Mapping[str, bytes]) -> tuple[list[str], list[str]]:

@@ -10,8 +10,8 @@ downloaded and no data comes with this code:
     finished_files/*.bin             what the authors' script makes; holds one task
     a folder with stories/ and abstracts/ or titles/    files of the same names
 
-`--split_ids` names a folder of all_train.txt, all_val.txt and all_test.txt, which list file names
-(the authors' own lists are not published), or choose with --held_out. The tasks:
+`--split_ids` names a folder of all_train.txt, all_val.txt and all_test.txt, which list file names,
+one a line (the authors' own lists are not published), or choose with --held_out. The tasks:
 
     s2s       story to summary
     sh2s      the same with the paragraphs of each story in random order, by --shuffle_seed
@@ -175,13 +175,16 @@ def _read_shuffled(article: Article, seed: int) -> tuple[articles.Text, articles
 def read_names(folder: pathlib.Path) -> dict[str, str]:
     """Reads which file is of which split from all_train.txt, all_val.txt and all_test.txt.
 
+    They have a name a line, blanks in it or not.
+
     Raises:
         ValueError: if there is no such list.
     """
     found = {}
     for split, short in (("train", "train"), ("validation", "val"), ("test", "test")):
         if (path := folder / f"all_{short}.txt").is_file():
-            found |= dict.fromkeys(articles.read_text(path).split(), split)
+            names = (line.strip() for line in articles.read_text(path).split("\n"))
+            found |= dict.fromkeys(filter(None, names), split)
     if not found:
         raise ValueError(f"{folder}: expected all_train.txt, all_val.txt and all_test.txt.")
     return found

@@ -44,23 +44,25 @@ def assign(
         The place of each article.
 
     Raises:
-        ValueError: if articles have no split, or there are too few to hold some out.
+        ValueError: if articles have no split, there are too few to hold some out, or two of
+            different files, which have no ids, have one name.
     """
     places: list[Place] = []
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for article in found:
         split, note = "train" if held_out else article.split, ""
         if split_ids and not held_out:
             split = split_ids.get(article.id)
             note = "" if split else "id is not in the list of splits"
         if article.id in seen:
+            _check_is_the_same(article, seen[article.id])
             split, note = None, "an article with this id came before"
         elif split is None and not split_ids:
             raise ValueError(
                 f"{article.where}: nothing says which split this is of. Name files after splits "
                 "(train.jsonl), give --split_ids=FILE, or choose some with --held_out=NUMBER."
             )
-        seen.add(article.id)
+        seen[article.id] = article.where
         places.append(Place(split, article.id, article.where, note))
     if not places:
         listed = f", of the {len(split_ids):,} ids of --split_ids" if split_ids else ""
@@ -68,6 +70,15 @@ def assign(
     if held_out:
         _hold_out(places, held_out)
     return places
+
+
+def _check_is_the_same(article: Article, where: str) -> None:
+    """Refuses to drop an article whose id, made of file and line, is that of another file's."""
+    if not article.has_id and article.where != where:
+        raise ValueError(
+            f"{article.where} and {where}: articles without ids are named after folder, file and "
+            f"line, and both of these would be {article.id!r}. Rename one of the two folders."
+        )
 
 
 def _hold_out(places: list[Place], held_out: int) -> None:

@@ -1,5 +1,6 @@
 """Tests of reading articles from tables, pairs of files and folders."""
 
+import contextlib
 import gzip
 import importlib.util
 import json
@@ -54,14 +55,23 @@ class ArticlesTest(parameterized.TestCase):
             self.skipTest("pyarrow is not installed.")
         found = list(articles.from_table(self._table(name), COLUMNS))
         self.assertEqual([article.id for article in found], ["7", "8"])
+        self.assertTrue(found[0].has_id)
         self.assertEqual({article.split for article in found}, {"train"})
         self.assertEqual(found[0].read(), ("It rains.\nWe stay.", "Rain"))
         self.assertEqual(found[1].read(), ("Sun, é", "Dry"))
 
-    def test_a_row_without_an_id_is_named_after_its_line(self):
-        path = self._write("a.jsonl", '\n{"text": "x", "summary": "y", "id": null}\n')
+    @parameterized.parameters("null", '""')
+    def test_a_row_without_an_id_is_named_after_folder_file_and_line(self, empty):
+        path = self._write("a.jsonl", f'\n{{"text": "x", "summary": "y", "id": {empty}}}\n')
         (article,) = articles.from_table(path, COLUMNS)
-        self.assertEqual((article.id, article.where), ("a.jsonl:2", f"{path}:2"))
+        self.assertEqual(article.id, f"{self.folder.name}/a.jsonl:2")
+        self.assertEqual((article.where, article.has_id), (f"{path}:2", False))
+
+    def test_a_name_of_a_file_does_not_hang_on_where_the_command_is_given(self):
+        self.enter_context(contextlib.chdir(self.folder))
+        for path in ("a.jsonl", f"../{self.folder.name}/a.jsonl", self.folder / "a.jsonl"):
+            name = articles.name_of(pathlib.Path(path))
+            self.assertEqual(name, f"{self.folder.name}/a.jsonl")
 
     @parameterized.parameters(
         ("no json", "expected a line of JSON"),
@@ -126,6 +136,7 @@ class ArticlesTest(parameterized.TestCase):
         self.assertEqual([article.split for article in found], ["validation"] * 2)
         self.assertEqual(found[1].read(), ("C d.", "C"))
         self.assertEqual(found[1].where, f"{document}:2")
+        self.assertEqual(found[1].id, f"{self.folder.name}/val.source:2")
 
     def test_pairs_of_different_lengths_are_refused(self):
         paths = self._write("val.source", "A\nB\n"), self._write("val.target", "A\n")

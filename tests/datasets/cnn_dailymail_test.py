@@ -129,6 +129,25 @@ class CnnDailymailTest(parameterized.TestCase):
             (row,) = text_shards.load(self.output, split)
             self.assertEqual((row["document"], row["summary"]), (DOCUMENT, SUMMARY))
 
+    @parameterized.parameters("train.jsonl", "train.source", "train_000.bin")
+    def test_files_of_one_name_in_two_folders_lose_no_article(self, name):
+        for folder in ("cnn", "dailymail"):
+            if name.endswith(".bin"):
+                (self.folder / folder).mkdir()
+                record = {"article": b"rain .", "abstract": b"<s> wet . </s>"}
+                see_chunks.write(self.folder / folder / name, [record])
+            else:
+                row = '{"article": "rain", "highlights": "wet"}'
+                self._write(f"{folder}/{name}", f"{row}\n")
+                self._write(f"{folder}/train.target", "wet\n")
+        manifest = self._prepare("cnn", "dailymail")
+        self.assertEqual(manifest["splits"]["train"]["kept"], 2)
+        name = name.removesuffix(".bin")
+        line = 0 if name == "train_000" else 1
+        ids = [f"{folder}/{name}:{line}" for folder in ("cnn", "dailymail")]
+        self.assertEqual([row["id"] for row in text_shards.load(self.output, "train")], ids)
+        self.assertEqual(records.load(self.output, "train").ids, ids)
+
     def test_the_vocabulary_has_50000_words_with_the_special_symbols(self):
         self.assertEqual(cnn_dailymail.SETTINGS.vocabulary_size + 4, 50_000)
 

@@ -119,6 +119,15 @@ class ScienceDailyTest(parameterized.TestCase):
         self.assertEqual(row["document"], document)
         self.assertEqual(row["summary"], ["snails were heard to sing ."])
 
+    def test_names_of_saved_pages_have_blanks(self):
+        self._pages()
+        for short in ("train", "val", "test"):
+            name = f"{short} story _ ScienceDaily.html"
+            (self.source / f"{short}.html").rename(self.source / name)
+            (self.folder / f"all_{short}.txt").write_text(f"\n {name}\r\n")
+        manifest = self._prepare("s2s")
+        self.assertEqual([split["kept"] for split in manifest["splits"].values()], [1, 1, 1])
+
     def test_sh2s_is_the_same_in_another_order(self):
         self._pages()
         orders = set()

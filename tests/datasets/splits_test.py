@@ -34,6 +34,14 @@ class SplitsTest(absltest.TestCase):
         self.assertEqual([place.split for place in places], ["train", None, "train"])
         self.assertEqual(places[1].note, "an article with this id came before")
 
+    def test_of_articles_without_ids_only_the_same_one_is_dropped(self):
+        first = Article("train", "x/a.csv:1", "1/x/a.csv:1", lambda: ("", ""), has_id=False)
+        places = splits.assign([first, first])
+        self.assertEqual([place.split for place in places], ["train", None])
+        message = "2/x/a.csv:1 and 1/x/a.csv:1: .* would be 'x/a.csv:1'. Rename one"
+        with self.assertRaisesRegex(ValueError, message):
+            splits.assign([first, first._replace(where="2/x/a.csv:1")])
+
     def test_an_article_of_no_split_is_refused_with_its_place(self):
         with self.assertRaisesRegex(ValueError, "file:1: nothing says which split"):
             splits.assign(named("a"))
