@@ -256,12 +256,14 @@ def _json_lines(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
 
 def _json(path: pathlib.Path) -> Iterator[tuple[int, dict | str]]:
     """Reads a list of objects, or JSON lines under the name .json, as Hugging Face writes them."""
-    if "\n{" in read_text(path)[:1_000_000].lstrip()[1:]:
-        yield from _json_lines(path)
-        return
+    text = read_text(path)
     try:
-        rows = json.loads(read_text(path))
-    except ValueError as error:
+        rows = json.loads(text)
+    except ValueError as error:  # Of lines, where the second begins.
+        if "\n{" in text and not text.lstrip().startswith("["):
+            del text
+            yield from _json_lines(path)
+            return
         raise ValueError(f"{path}: expected a JSON list of objects, but: {error}") from error
     if isinstance(rows, dict):
         rows = rows.get("data", [rows])

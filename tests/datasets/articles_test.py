@@ -87,6 +87,27 @@ class ArticlesTest(parameterized.TestCase):
             bad.read()
         self.assertEqual(good.read(), ("x", "y"))
 
+    @parameterized.parameters(
+        ("[\n{},\n{}\n]\n", [1, 2]),
+        ("[{},\n {}]", [1, 2]),
+        ("\n[\n {},\n{}]", [1, 2]),
+        ('{{"data": [\n{},\n{}]}}', [1, 2]),
+        ("{}\n{}\n", [1, 2]),
+        ("\n\n{}\r\n{}", [3, 4]),
+    )
+    def test_json_holds_all_rows_however_they_stand_in_lines(self, form, lines):
+        path = self._write("train.json", form.format(*map(json.dumps, ROWS)))
+        found = list(articles.from_table(path, COLUMNS))
+        self.assertEqual([article.read()[1] for article in found], ["Rain", "Dry"])
+        self.assertEqual([article.where for article in found], [f"{path}:{n}" for n in lines])
+
+    def test_a_bad_line_under_the_name_json_is_one_article(self):
+        path = self._write("a.json", f"{json.dumps(ROWS[0])}\n{{\n{json.dumps(ROWS[1])}\n")
+        first, bad, last = articles.from_table(path, COLUMNS)
+        self.assertEqual((first.id, last.id), ("7", "8"))
+        with self.assertRaisesRegex(ValueError, "expected a line of JSON"):
+            bad.read()
+
     def test_bytes_that_are_no_text_are_a_bad_line(self):
         path = self.folder / "a.jsonl"
         path.write_bytes(b'{"text": "\xff", "summary": "y"}\n')
@@ -155,6 +176,7 @@ class ArticlesTest(parameterized.TestCase):
         ("half.jsonl.gz", gzip.compress(b"{}\n" * 99)[:-9], "Compressed file ended"),
         ("plain.jsonl.gz", b"{}\n", "Not a gzipped file"),
         ("latin.csv", "id,document\n1,é\n".encode("latin-1"), "expected UTF-8"),
+        ("cut.json", b'[\n{"text": "a"},\n{"te', "expected a JSON list of objects, but: Unterm"),
         ("null.json", b"null", "expected a JSON list of objects, found 'None'"),
         ("text.json", b'{"data": "a"}', "expected a JSON list of objects, found 'a'"),
         ("half.parquet", b"PAR1", "expected a parquet file"),
