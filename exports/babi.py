@@ -1,10 +1,11 @@
 """bAbI in the graph: a story and a question in, an answer out, and the sentence it rests on.
 
 `story` is told in sentences that end with a full stop or a new line, oldest first; `question` is
-one question. Case does not matter. A model knows the words of its task and stories no longer than
-those it was trained on: anything else, and a question without words, gets the answer "" and
-probability 0, and so does an empty story. Models with attention tell as `sentence` the sentence
-of the story with the most weight.
+one question. Case does not matter. Of a long story the newest sentences are read, as many as in
+training. A model knows the words of its task, and sentences and questions no longer than those it
+was trained on: anything else, and a question without words, gets the answer "" and probability 0,
+and so does an empty story. Models with attention tell as `sentence` the sentence of the story with
+the most weight.
 """
 
 import json
@@ -59,6 +60,26 @@ def _limited(text: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.where(small, text, ""), small
 
 
+def _newest(story: tf.Tensor, sentences: int, size: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """The newest sentences of stories, found in the last `size` bytes; and where they are there.
+
+    They are not where a longer story is cut within them, nor where there is none.
+    """
+    length = tf.strings.length(story)
+    surplus = tf.maximum(length - size, 0)
+    told = _sentences(tf.strings.substr(story, surplus, length - surplus))
+    found = told.row_lengths()
+    # Where it was cut, the first sentence may be the end of one: there must be one more.
+    there = (found > 0) & ((surplus == 0) | (found > sentences))
+    return told[:, -sentences:], there
+
+
+def _newest_words(ids: tf.Tensor, most: int) -> tf.Tensor:
+    """The ids with 0, padding, for all but the newest words, as `datasets.babi.arrays` has them."""
+    newer = tf.cumsum(tf.cast(ids != 0, tf.int32), axis=1, reverse=True)
+    return tf.where(newer <= most, ids, 0)
+
+
 def _dense(ids: tf.RaggedTensor, shape: list[int | None]) -> tf.Tensor:
     return ids.to_tensor(shape=shape)
 
@@ -88,30 +109,28 @@ def endpoint(
     """
     sentences, width = vocabulary["sentences"], vocabulary["sentence_words"]
     asked_words, answers = vocabulary["question_words"], vocabulary["answers"]
-    longest = max(map(len, vocabulary["words"])) + 2  # Bytes of a word, with space around it.
+    # Bytes of a word, with space around it.
+    longest = max(len(word.encode()) for word in vocabulary["words"]) + 2
     inner = _weights(model)
     attends = inner is not model
     word_level = vocabulary["level"] == "word"
 
     def answer(story, question):
-        story, story_fits = _limited(story, longest * sentences * width)
+        told, form = _newest(story, sentences, longest * (sentences + 1) * width)
         question, question_fits = _limited(question, longest * asked_words)
-        told = _sentences(story)
         words, asked = _words(told), _words(question)
         ids = words.with_flat_values(table.lookup(words.flat_values))
         asked_ids = asked.with_flat_values(table.lookup(asked.flat_values))
-        form = story_fits & question_fits
-        form &= (told.row_lengths() > 0) & (told.row_lengths() <= sentences)
+        form &= question_fits
         form &= (asked.row_lengths() > 0) & (asked.row_lengths() <= asked_words)
         form &= _count(words.row_lengths(axis=2) > width) == 0
         form &= _count(tf.reduce_sum(tf.cast(ids == 0, tf.int32), axis=2)) == 0
         form &= _count(asked_ids == 0) == 0
         padded = _dense(ids, [None, sentences, width])
-        flat = tf.reshape(padded, [-1, sentences * width])
-        outputs = inner(
-            [flat if word_level else padded, _dense(asked_ids, [None, asked_words])],
-            training=False,
-        )
+        if word_level:
+            flat = tf.reshape(padded, [-1, sentences * width])
+            padded = _newest_words(flat, vocabulary["story_words"])
+        outputs = inner([padded, _dense(asked_ids, [None, asked_words])], training=False)
         logits, scores = outputs if attends else (outputs, None)
         # Models that tasks share have classes beyond those of this one; no training saw them.
         probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))[:, : len(answers)]

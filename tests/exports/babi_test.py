@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from datasets import babi as data
 from datasets.babi_files import parse
 from exports import babi, check, export
+from tests import shared_data
+from zoo.babi import evaluate
 from zoo.babi.model import babi_model
 
 TEXT = """1 Ann went to the hall.
@@ -23,6 +25,13 @@ TEXT = """1 Ann went to the hall.
 """
 STORY = "Ann went to the hall. Bo took the lamp. Bo went to the shed."
 QUESTION = "Where is the lamp?"
+LONGER_TEXT = """1 Bo took the lamp.
+2 Bo is to the hall.
+3 Ann went to the shed.
+4 Bo went to the shed.
+5 Where is the lamp?\tshed\t1 4
+"""
+LONGER_STORY = "Bo took the lamp. Bo is to the hall. Ann went to the shed. Bo went to the shed."
 
 
 def trained(level: str, attention: bool, known: data.Vocabulary) -> keras.Model:
@@ -84,6 +93,52 @@ class BabiTest(parameterized.TestCase):
         self.assertEqual("sentence" in found, attention)
 
     @parameterized.parameters("sentence", "word")
+    def test_longer_stories_are_read_as_in_training(self, level):
+        # It has a sentence more than the longest story of training, and then a word more.
+        *_, question = parse(LONGER_TEXT, "text")
+        story, asked, _ = data.arrays([question], self.known, level)
+        expected = keras.ops.softmax(self.models[level, True]([story, asked]))
+        found = self.ask([LONGER_STORY], [QUESTION], (level, True))
+        self.assertEqual((story != 0).sum(), 17 if level == "word" else 18)
+        np.testing.assert_allclose(found["probability"], [np.max(expected)], atol=1e-5)
+        self.assertEqual(found["answer"], [self.known.answers[np.argmax(expected)]])
+
+    @parameterized.parameters("small_rum_lambda1_sentence", "small_gru_word")
+    def test_kept_weights_answer_the_test_stories_as_measured(self, row):
+        folder = shared_data.folder("babi")
+        run = Path(babi.__file__).parents[1] / "zoo" / "babi" / "weights" / row / "qa02"
+        known, level = evaluate.read_vocabulary(run)
+        questions = data.find(folder, 2, "en-10k", "test")[:40]
+        self.assertGreater(max(len(question.story) for question in questions), known.sentences)
+        model, _ = export.load_run(run)
+        story, asked, _ = data.arrays(questions, known, level)
+        expected = evaluate.predict(model, story, asked).argmax(-1)
+        (signature,) = babi.signatures(model, run).values()
+        found = signature.answer(
+            [" ".join(sum(question.story, ())) for question in questions],
+            [" ".join(question.question) for question in questions],
+        )
+        answers = [text.decode() for text in found["answer"].numpy()]
+        self.assertEqual(answers, [known.answers[number] for number in expected])
+
+    @parameterized.product(
+        level=("sentence", "word"),
+        # In the last, what is read begins amid a sentence.
+        older=(
+            "Ann went to the shed.",
+            "Cy baked.\n",
+            "Bo. " * 100_000,
+            "Bo took the lamp " * 9999,
+        ),
+    )
+    def test_what_is_older_than_the_longest_story_of_training_does_not_matter(self, level, older):
+        alone = self.ask([STORY], [QUESTION], (level, True))
+        found = self.ask([older + ". " + STORY, STORY], [QUESTION] * 2, (level, True))
+        for name in ("answer", "sentence"):
+            self.assertEqual(found[name], alone[name] * 2)
+        np.testing.assert_allclose(found["probability"], alone["probability"] * 2, atol=1e-6)
+
+    @parameterized.parameters("sentence", "word")
     def test_the_sentence_is_the_one_with_the_most_attention(self, level):
         story, question, _ = data.arrays(self.questions[1:], self.known, level)
         model = self.models[level, True]
@@ -110,8 +165,9 @@ class BabiTest(parameterized.TestCase):
     @parameterized.parameters(
         ("", QUESTION), (STORY, ""), (" \n. ", QUESTION), (STORY, " \n"),
         (STORY + " Bo took the cake.", QUESTION), (STORY, "Where is Cy?"),
-        (STORY + " Ann went to the shed.", QUESTION), (STORY, "Where is the the lamp?"),
-        ("Ann went to the hall Bo took the lamp.", QUESTION), ("Bo. " * 100_000, QUESTION),
+        (STORY + " " * 100_000, QUESTION), (STORY, "Where is the the lamp?"),
+        ("Ann went to the hall Bo took the lamp.", QUESTION), ("Bo " * 100_000, QUESTION),
+        ("Bo took" + " " * 100_000 + "the lamp." + 2 * " Bo went to the shed.", QUESTION),
         (STORY, "is " * 100_000), ("\udcff", "\udcff"), ("Ann\0 went to the hall.", QUESTION),
     )  # fmt: skip
     def test_what_training_did_not_have_gets_no_answer_and_leaves_the_batch_alone(
