@@ -40,6 +40,8 @@ class Log(keras.callbacks.Callback):
             )
         if self._rows:
             self._write()
+        else:
+            self._path.unlink(missing_ok=True)  # Of an epoch that will be done again.
         self._events = tf.summary.create_file_writer(str(workdir / "tensorboard"))
 
     def on_epoch_end(self, epoch, logs=None):
