@@ -44,8 +44,15 @@ def rum_options() -> dict:
 
 
 def make_model(words: int) -> PointerGenerator:
-    """Returns the model that the flags describe, of so many ids."""
+    """Returns the model that the flags describe, of so many ids.
+
+    Raises:
+        ValueError: If options of RUMs are given, but there is none.
+    """
     rums = "rum" in (FLAGS.encoder, FLAGS.decoder)
+    if rum_options() and not rums:
+        names = ", --".join(rum_options())
+        raise ValueError(f"--{names}: for RUMs, but encoder and decoder are LSTMs: leave it out.")
     model = PointerGenerator(
         words,
         embedding=FLAGS.embedding,

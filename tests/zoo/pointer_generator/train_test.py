@@ -43,6 +43,12 @@ class RecipeTest(RecipeFolder):
             np.testing.assert_array_equal(ours[name], value, err_msg=name)
         self.assertGreater(rows(workdir)[0]["val_coverage_loss"], 0)
 
+    def test_options_of_rums_without_a_rum_are_refused(self):
+        options = "--decoder=lstm", "--eta=1", "--activation=tanh"
+        done = train(self.data, self.folder / "lstms", *options)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--eta, --activation: for RUMs, but encoder and decoder are", done.stderr)
+
     def test_weights_of_another_model_are_refused(self):
         start = f"--from={self.whole}"
         done = train(self.data, self.folder / "other", start, "--decoder=lstm", "--units=4")
