@@ -37,6 +37,7 @@ class Article(NamedTuple):
         where: file or file:line, for messages.
         read: returns the document and the summary; raises `ValueError` that says why it cannot.
         has_id: whether the source has this id; else it is made of file and line.
+        summary_file: the file of the summary, if that is not in the one of the document.
     """
 
     split: str | None
@@ -44,6 +45,7 @@ class Article(NamedTuple):
     where: str
     read: Callable[[], tuple[Text, Text]]
     has_id: bool = True
+    summary_file: str = ""
 
 
 def split_of(name: str) -> str | None:
@@ -55,13 +57,8 @@ def split_of(name: str) -> str | None:
 
 
 def name_of(path: pathlib.Path) -> str:
-    """Folder and name of a file; articles that have no id are named after it and their line.
-
-    The folder, for both cnn/ and dailymail/ may hold a train.jsonl; no more of the path, for names
-    are to be the same wherever the corpus stands.
-    """
-    path = pathlib.Path(os.path.abspath(path))  # Even the folder "." has a name.
-    return f"{path.parent.name}/{path.name}"
+    """Folder and name of a file, wherever the corpus stands: articles without ids begin so."""
+    return "/".join(pathlib.Path(os.path.abspath(path)).parts[-2:])  # "." has a name, too.
 
 
 def sentences(text: Text) -> list[str]:
@@ -173,7 +170,8 @@ def from_pairs(document: pathlib.Path, summary: pathlib.Path, tokenized: bool) -
                 f"{document if text is None else summary} ends before line {line}."
             )
         read = functools.partial(given, text.strip(), short.strip(), tokenized=tokenized)
-        yield Article(split, f"{named}:{line}", f"{document}:{line}", read, has_id=False)
+        where = f"{document}:{line}"
+        yield Article(split, f"{named}:{line}", where, read, False, str(summary))
 
 
 def _lines(path: pathlib.Path) -> Iterator[str]:
@@ -187,7 +185,8 @@ def from_folders(
     """Reads a folder of documents and one of summaries, a tokenized sentence a line."""
     for name in ids or sorted(file.stem for file in documents.glob(f"*{suffixes[0]}")):
         paths = (documents / f"{name}{suffixes[0]}", summaries / f"{name}{suffixes[1]}")
-        yield Article(None, name, str(paths[0]), functools.partial(_two_files, *paths))
+        read = functools.partial(_two_files, *paths)
+        yield Article(None, name, str(paths[0]), read, summary_file=str(paths[1]))
 
 
 def given(document: Text, summary: Text, tokenized: bool = False) -> tuple[Text, Text]:

@@ -140,8 +140,9 @@ def read(source: pathlib.Path, task: str) -> Iterator[Article]:
             yield Article(None, path.name, str(path), functools.partial(_read_page, path, short))
     elif (source / "stories").is_dir() and folders:
         for path in sorted((source / "stories").iterdir()):
-            pair = path, folders[0] / path.name
-            yield Article(None, path.name, str(path), functools.partial(_read_pair, *pair))
+            summary = folders[0] / path.name
+            pair = functools.partial(_read_pair, path, summary)
+            yield Article(None, path.name, str(path), pair, summary_file=str(summary))
     elif source.suffix == ".bin" or next(source.glob("*.bin"), None):
         yield from cnn_dailymail.read(source)
     elif articles.tables(source):

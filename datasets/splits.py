@@ -21,12 +21,14 @@ class Place(NamedTuple):
         id: name of the article.
         where: file or file:line of it.
         note: why it is dropped, else "".
+        summary_file: the file of the summary, if that is not in the one of the document.
     """
 
     split: str | None
     id: str
     where: str
     note: str = ""
+    summary_file: str = ""
 
 
 def assign(
@@ -63,7 +65,7 @@ def assign(
                 "(train.jsonl), give --split_ids=FILE, or choose some with --held_out=NUMBER."
             )
         seen[article.id] = article.where
-        places.append(Place(split, article.id, article.where, note))
+        places.append(Place(split, article.id, article.where, note, article.summary_file))
     if not places:
         listed = f", of the {len(split_ids):,} ids of --split_ids" if split_ids else ""
         raise ValueError(f"Expected articles in what --source names, found not one{listed}.")
@@ -102,7 +104,11 @@ def sizes(places: Iterable[Place]) -> dict[str, int]:
 
 def files_hash(places: Iterable[Place]) -> str:
     """A hash of the sizes of the files that articles stand in: all but surely another if edited."""
-    paths = dict.fromkeys(re.sub(r":( byte)? ?\d+$", "", place.where) for place in places)
+    paths: dict[str, None] = {}
+    for place in places:
+        paths[re.sub(r":( byte)? ?\d+$", "", place.where)] = None
+        if place.summary_file:
+            paths[place.summary_file] = None
     sizes = [os.path.getsize(path) if os.path.isfile(path) else -1 for path in paths]
     return hashlib.sha256(repr(sizes).encode()).hexdigest()
 

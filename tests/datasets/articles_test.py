@@ -158,6 +158,7 @@ class ArticlesTest(parameterized.TestCase):
         self.assertEqual(found[1].read(), ("C d.", "C"))
         self.assertEqual(found[1].where, f"{document}:2")
         self.assertEqual(found[1].id, f"{self.folder.name}/val.source:2")
+        self.assertEqual(found[1].summary_file, str(summary))
 
     def test_pairs_of_different_lengths_are_refused(self):
         paths = self._write("val.source", "A\nB\n"), self._write("val.target", "A\n")

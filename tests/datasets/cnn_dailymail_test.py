@@ -148,6 +148,15 @@ class CnnDailymailTest(parameterized.TestCase):
         self.assertEqual([row["id"] for row in text_shards.load(self.output, "train")], ids)
         self.assertEqual(records.load(self.output, "train").ids, ids)
 
+    def test_summaries_that_were_edited_since_are_refused(self):
+        self._write("train.source", "rain\n")
+        self._write("train.target", "wet\n")
+        self._prepare(".")
+        self._prepare(".")
+        self._write("train.target", "very wet\n")
+        with self.assertRaisesRegex(ValueError, "begun with another text .files .*other sizes"):
+            self._prepare(".")
+
     def test_the_vocabulary_has_50000_words_with_the_special_symbols(self):
         self.assertEqual(cnn_dailymail.SETTINGS.vocabulary_size + 4, 50_000)
 

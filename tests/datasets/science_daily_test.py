@@ -192,6 +192,9 @@ class ScienceDailyTest(parameterized.TestCase):
             (self.source / folder / "train.html").write_text(text)
         self._prepare("s2t")
         self.assertEqual(self._row()["summary"], ["snails ."])
+        (self.source / "titles" / "train.html").write_text("Singing snails")
+        with self.assertRaisesRegex(ValueError, "begun with another text .files .*other sizes"):
+            self._prepare("s2t")
 
     def test_chunks_of_the_authors_script_have_no_marks(self):
         record = {"abstract": b"snails sing", "article": b"they sing . loudly ."}

@@ -1,6 +1,7 @@
 """Tests of which split an article goes to."""
 
 import gzip
+import hashlib
 import json
 import pathlib
 import tempfile
@@ -70,6 +71,25 @@ class SplitsTest(absltest.TestCase):
             self.assertEqual(splits.files_hash(places[1:]), before)
             path.write_text("two\nthree\n")
             self.assertNotEqual(splits.files_hash(places), before)
+
+    def test_summaries_that_are_edited_have_another_hash(self):
+        with tempfile.TemporaryDirectory() as folder:
+            document, summary = (pathlib.Path(folder, name) for name in ("a.source", "a.target"))
+            document.write_text("a\nb\n")
+            summary.write_text("a\nb\n")
+            (place,) = splits.assign(
+                [Article("train", "a", f"{document}:1", None, summary_file=str(summary))]
+            )
+            before = splits.files_hash([place])
+            summary.write_text("a\nbut\n")
+            self.assertNotEqual(splits.files_hash([place]), before)
+
+    def test_hashes_of_files_that_hold_both_texts_stay_what_they_were(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a.jsonl")
+            path.write_text("one\n")
+            found = splits.files_hash([splits.Place("train", "a", f"{path}:1")])
+        self.assertEqual(found, hashlib.sha256(b"[4]").hexdigest())
 
     def test_holding_out_too_many_or_one_is_refused(self):
         for held_out in (1, 3, 4):

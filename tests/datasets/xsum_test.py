@@ -94,6 +94,13 @@ class XSumTest(parameterized.TestCase):
         rows = text_shards.load(self.output, "train")
         self.assertEqual([row["id"] for row in rows], ["103", "101", "102"])
 
+    def test_summaries_in_their_own_folder_that_were_edited_since_are_refused(self):
+        self._write_form("folders")
+        self._prepare()
+        self._write("summary/102.summary", "Winter has been here .")
+        with self.assertRaisesRegex(ValueError, "begun with another text .files .*other sizes"):
+            self._prepare()
+
     def test_a_page_without_its_sections_is_named(self):
         self._write_form("[XSUM]")
         self._write("102.data", "[XSUM]URL[XSUM]\nx\n")
