@@ -9,7 +9,6 @@ mean. Started again, finished tasks are skipped, and the one that was stopped go
 --strategy=multi_worker: there, each task is a command of its own.)
 """
 
-import ast
 import functools
 import json
 import math
@@ -24,16 +23,9 @@ import tensorflow as tf
 from absl import app, flags
 
 from datasets import babi
-from zoo import cells, multi_worker, progress, run
-from zoo.babi import table
-from zoo.babi.dmn_plus import dmn_plus
-from zoo.babi.dnc import dnc
-from zoo.babi.entnet import entnet
+from zoo import multi_worker, progress, run
+from zoo.babi import networks, table
 from zoo.babi.evaluate import BATCH, predict
-from zoo.babi.gmemn2n import gmemn2n
-from zoo.babi.memn2n import memn2n
-from zoo.babi.model import babi_model
-from zoo.babi.qrn import qrn
 from zoo.batches import Batches
 
 FLAGS = flags.FLAGS
@@ -46,17 +38,6 @@ MULTIPLES = {
     "story_words": 40,
     "question_words": 12,
 }
-
-# Memory networks: functions of (vocabulary, answers, sentences, words, **--network_options).
-NETWORKS = {
-    "dmn_plus": dmn_plus,
-    "dnc": dnc,
-    "entnet": entnet,
-    "gmemn2n": gmemn2n,
-    "memn2n": memn2n,
-    "qrn": qrn,
-}
-MODELS = ("sentence", "word", *NETWORKS)
 OPTIMIZERS = {
     "adagrad": keras.optimizers.Adagrad,
     "adam": keras.optimizers.Adam,
@@ -102,31 +83,6 @@ def rounded(name: str, size: int) -> int:
     return -(-size // MULTIPLES[name]) * MULTIPLES[name] if FLAGS.round_up else size
 
 
-def make_model(words: int, answers: int, known: babi.Vocabulary) -> keras.Model:
-    """Returns the model that the flags choose, for stories of the sizes of `known`."""
-    if FLAGS.model in NETWORKS:
-        width = max(known.sentence_words, known.question_words)
-        try:
-            pairs = (pair.split("=", 1) for pair in FLAGS.network_options)
-            options = {name: ast.literal_eval(value) for name, value in pairs}
-            return NETWORKS[FLAGS.model](words, answers, known.sentences, width, **options)
-        except (SyntaxError, TypeError, ValueError) as error:
-            sys.exit(
-                f"--model={FLAGS.model} refuses these --network_options: {error}. Give each "
-                "option a flag of its own: --network_options=hops=2 --network_options=units=20."
-            )
-    layer = cells.layer_from_flags(return_sequences=FLAGS.attention)
-    return babi_model(
-        layer,
-        words,
-        answers,
-        FLAGS.model,
-        FLAGS.attention,
-        FLAGS.embedding,
-        pooling=FLAGS.pooling,
-    )
-
-
 class Models:
     """The compiled models of this process: tasks of the same sizes share one, made anew for each.
 
@@ -143,7 +99,7 @@ class Models:
         key = (words, answers, *known[2:])
         if key not in self._models:
             with strategy.scope():
-                model = make_model(words, answers, known)
+                model = networks.make_model(words, answers, known)
                 model.compile(
                     optimizer(),
                     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -240,6 +196,7 @@ def train(task: int, models: Models) -> None:
 
 def main(_) -> None:
     """Trains the tasks that the flags name."""
+    networks.check_flags()
     if FLAGS.steps_per_epoch % FLAGS.steps_per_execution or FLAGS.steps % FLAGS.steps_per_execution:
         sys.exit("--steps and --steps_per_epoch must be multiples of --steps_per_execution.")
     if FLAGS.task != "all":
@@ -266,7 +223,7 @@ def main(_) -> None:
 
 def define_flags() -> None:
     """Defines the flags of the recipe."""
-    cells.define_flags()
+    networks.define_flags()
     tasks = [str(task) for task in babi.TASKS]
     flags.DEFINE_enum("task", "1", [*tasks, "all"], "The task, or all of them.")
     flags.DEFINE_string("data", None, "The folder tasks_1-20_v1-2, or its archive.", required=True)
@@ -277,11 +234,6 @@ def define_flags() -> None:
     flags.register_validator(
         "stand_in", lambda pairs: all(":" in pair for pair in pairs), "must be TASK:LANGUAGE"
     )
-    flags.DEFINE_enum("model", "sentence", MODELS, "A recurrent model's level, or the network.")
-    flags.DEFINE_multi_string("network_options", [], "Of a memory network: hops=3, units=20, ...")
-    flags.DEFINE_bool("attention", False, "Whether the recurrent model attends to the story.")
-    flags.DEFINE_enum("pooling", "mean", ["mean", "sum"], "What makes a sentence of its words.")
-    flags.DEFINE_integer("embedding", 64, "Width of a word's embedding.", lower_bound=1)
     flags.DEFINE_integer("sentences", None, "Sentences to keep of a story, the newest.", 1)
     flags.DEFINE_bool("round_up", False, "Round sizes up, so that tasks share compiled models.")
     flags.DEFINE_enum("optimizer", "adam", sorted(OPTIMIZERS), "The optimizer.")

@@ -32,7 +32,7 @@ for flagfile in flagfiles:
     with flagsaver.flagsaver():
         rest = flags.FLAGS(["recipe", f"--flagfile={flagfile}", "--data=data"])
         assert rest == ["recipe"], f"{flagfile} has lines that are no flags: {rest}"
-        model = recipe["make_model"](20, 6, known)
+        model = recipe["networks"].make_model(20, 6, known)
         found[flagfile] = [model.count_params(), flags.FLAGS.paper]
 print(json.dumps(found))
 """

@@ -74,6 +74,11 @@ class TrainTest(parameterized.TestCase):
         self.assertRegex(done.stderr, r"--task=all is for one machine.*--task=1 to --task=20\.\n\Z")
         self.assertEqual(done.returncode, 1)
 
+    def test_a_flag_that_would_be_ignored_is_refused(self):
+        done = command("--model=memn2n", "--units=9", "--data=nowhere", "--workdir=none")
+        self.assertIn("--model=memn2n takes no --units. A memory network takes", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
     def test_tasks_that_are_finished_are_skipped_and_all_are_in_the_table(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr[-2000:])
         self.assertIn("Task 3 takes other instead", self.done.stdout)
