@@ -11,6 +11,7 @@ Text is lower-cased, and `. , ; : ? !` are words of their own. Id 0 is padding; 
 training did not have is 0 too. An answer that is a list, such as `football,milk`, is one class.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -177,7 +178,10 @@ def main(argv: list[str]) -> None:
     """Prints what there is of every task."""
     if len(argv) > 1:
         raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    print(*rows(flags.FLAGS.data, flags.FLAGS.language), sep="\n")
+    try:
+        print(*rows(flags.FLAGS.data, flags.FLAGS.language), sep="\n")
+    except (OSError, ValueError) as error:
+        sys.exit(f"datasets.babi: {error}")
 
 
 if __name__ == "__main__":

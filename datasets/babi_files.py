@@ -5,10 +5,21 @@ import gzip
 import re
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+
+# What reading a damaged archive raises; RuntimeError is for one that seems to be encrypted.
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+)
 
 
 class Question(NamedTuple):
@@ -106,13 +117,25 @@ def _decode(content: bytes, name: str) -> list[Question]:
         raise ValueError(
             f"{name}:{line}: expected UTF-8, found byte {content[error.start]:#x}."
         ) from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{name}: not a whole gzip file ({error}): fetch it again.") from error
 
 
 @functools.lru_cache(maxsize=4)
 def _archive(path: Path) -> dict[str, bytes]:
     """The task files of an archive by name; refuses names that lead out of the folder."""
+    try:
+        return _unpacked(path)
+    except _DAMAGED as error:
+        # What each packer says is left out.
+        reason = str(error).partition("\n")[0].rstrip(":") or "it is cut short"
+        raise ValueError(
+            f"{path}: not a whole archive ({reason}): name the folder tasks_1-20_v1-2, or fetch "
+            "it again."
+        ) from error
+
+
+def _unpacked(path: Path) -> dict[str, bytes]:
     found = {}
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
@@ -124,6 +147,8 @@ def _archive(path: Path) -> dict[str, bytes]:
                 name = _inside(path, member.name)
                 if member.isfile() and _is_task_file(name):
                     found[name] = archive.extractfile(member).read()
+            while archive.fileobj.read(1 << 20):  # The checksum of a .gz is at its end.
+                pass
     return found
 
 
@@ -148,7 +173,7 @@ def _contents(data: Path) -> dict[str, bytes | Path]:
             for path in sorted(data.rglob("qa*"))
             if _is_task_file(path.name) and path.is_file()
         }
-    elif data.name.endswith(ARCHIVES):
+    elif data.is_file() and data.name.endswith(ARCHIVES):
         files = _archive(data)
     elif data.is_file():
         stem = re.sub(r"(train|valid|test)\.txt(\.gz)?$", "", data.name)
@@ -174,7 +199,7 @@ def find(data: str | Path, task: int, language: str, split: str) -> list[Questio
 
     Raises:
         FileNotFoundError: if there is no `data`.
-        ValueError: if a line is malformed, or the archive is not safe to read.
+        ValueError: if a line is malformed, or the archive is damaged or not safe to read.
     """
     data = Path(data)
     pattern = re.compile(rf"qa{task}_(?:.*_)?{split}\.txt(?:\.gz)?")

@@ -20,6 +20,7 @@ import gzip
 import os
 import sys
 import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def load(
     Raises:
         FileNotFoundError: If there is no file of the split.
         ValueError: If there is no such split or form, or a file has a character that is not in
-            `symbols`, or is not of the form.
+            `symbols`, is not of the form, or is a damaged `.gz` or no archive.
 
     Example:
 
@@ -102,7 +103,10 @@ def read(directory: str | os.PathLike, split: str, form: str = "bytes") -> str:
         raise ValueError(f"form must be one of {', '.join(SIZES)}, got {form!r}.")
     name, raw = _find(Path(directory), split, form)
     if name.endswith(".gz"):
-        raw = gzip.decompress(raw)
+        try:
+            raw = gzip.decompress(raw)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{name}: not a whole gzip file ({error}): fetch it again.") from error
     # Bytes beyond ASCII, which the treebank does not have, stay a character each.
     text = raw.decode("latin-1")
     if form == "characters":
@@ -126,12 +130,8 @@ def _find(directory: Path, split: str, form: str) -> tuple[str, bytes]:
     if form == "bytes":
         names += [f"{stem}{ending}" for stem in stems for ending in (".txt", "")]
     names = [name + ending for name in names for ending in ("", ".gz")]
-    if directory.is_file():
-        with tarfile.open(directory) as archive:
-            members = {Path(m.name).name: m for m in archive if m.isfile()}
-            for name in names:
-                if name in members:  # Read here; nothing is written to a path of the archive's.
-                    return name, archive.extractfile(members[name]).read()
+    if directory.is_file() and (found := _find_in_archive(directory, names)):
+        return found
     for folder in (directory, directory / "data", directory / "simple-examples" / "data"):
         for name in names:
             if (folder / name).is_file():
@@ -140,6 +140,25 @@ def _find(directory: Path, split: str, form: str) -> tuple[str, bytes]:
         f"{directory} has no {split} split of the form {form!r}: none of {', '.join(names)}. "
         "Give the folder `simple-examples/data` of Mikolov's RNNLM toolkit, or simple-examples.tgz."
     )
+
+
+def _find_in_archive(path: Path, names: list[str]) -> tuple[str, bytes] | None:
+    try:
+        with tarfile.open(path) as archive:
+            members = {Path(m.name).name: m for m in archive if m.isfile()}
+            found = next((name for name in names if name in members), None)
+            # Read here; nothing is written to a path of the archive's.
+            raw = found and archive.extractfile(members[found]).read()
+            while archive.fileobj.read(1 << 20):  # The checksum of a .gz is at its end.
+                pass
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        # What each packer says is left out.
+        reason = str(error).partition("\n")[0].rstrip(":") or "it is cut short"
+        raise ValueError(
+            f"{path}: not a whole archive ({reason}): name the folder of the three files or "
+            "simple-examples.tgz; if this is it, fetch it again."
+        ) from error
+    return found and (f"{path}:{found}", raw)
 
 
 def _join(text: str, name: str) -> str:
@@ -164,7 +183,10 @@ def main(argv: Sequence[str]) -> None:
     options = flags.FLAGS
     symbols = None
     for split in SPLITS:
-        ids, symbols = load(options.data, split, symbols, options.form)
+        try:
+            ids, symbols = load(options.data, split, symbols, options.form)
+        except (OSError, ValueError) as error:
+            sys.exit(f"datasets.ptb: {error}")
         start = "".join(symbols[i] for i in ids[:40])
         kinds = len(np.unique(ids))
         print(f"{split:10}  {len(ids):>9,} characters of {kinds} kinds  {start!r}")

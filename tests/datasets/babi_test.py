@@ -4,6 +4,8 @@ import gzip
 import io
 import os
 import pathlib
+import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -141,6 +143,35 @@ class FilesTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "babi.*: the member .* leaves the folder"):
             babi.load(path, 1, "en")
 
+    @parameterized.parameters(".tar", ".tar.gz", ".zip")
+    def test_a_damaged_archive_is_told_wherever_it_is_damaged(self, kind):
+        whole = self.archive(kind, ["en/qa1_x_train.txt"]).read_bytes()
+        cuts = [whole[:place] for place in range(0, len(whole), len(whole) // 40)]
+        flips = [whole[: len(cut)] + b"\x99" + whole[len(cut) + 1 :] for cut in cuts]
+        # A .tar has no checksums of its files, a .zip none of their names.
+        for number, damaged in enumerate(cuts + flips if kind == ".tar.gz" else cuts):
+            path = self.folder / f"{number}{kind}"  # Archives are read once.
+            path.write_bytes(damaged)
+            try:
+                self.assertEqual(find(path, 1, "en", "train"), parse(STORY, "f"))
+            except ValueError as error:
+                self.assertRegex(str(error), f"{path}: not a whole archive .*or fetch it again.")
+
+    @parameterized.parameters(".tar", ".tar.gz", ".zip")
+    def test_a_file_that_is_no_archive_is_told(self, kind):
+        path = self.folder / f"babi{kind}"
+        path.write_text(STORY)
+        with self.assertRaisesRegex(ValueError, f"babi{kind}: not a whole archive .*: name the"):
+            babi.load(path, 1, "en")
+
+    def test_the_command_ends_with_a_sentence_where_it_cannot_read(self):
+        path = self.folder / "babi.zip"
+        path.write_text(STORY)
+        command = [sys.executable, "-m", "datasets.babi", f"--data={path}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, f"^datasets.babi: {path}: not a whole[^\n]*\n$")
+
     def test_compressed_files_are_read(self):
         path = self.folder / "qa1_x_train.txt.gz"
         path.write_bytes(gzip.compress(STORY.encode()))
@@ -175,8 +206,10 @@ class FilesTest(parameterized.TestCase):
         self.write(qa1_train=STORY)
         with self.assertRaisesRegex(FileNotFoundError, r"no en/qa1_\*_test.txt"):
             babi.load(self.folder, 1, "en")
-        with self.assertRaisesRegex(FileNotFoundError, "There is no .*nowhere: name the folder"):
-            babi.load(self.folder / "nowhere", 1)
+        for name in ("nowhere", "nowhere.zip"):
+            message = f"There is no .*{name}: name the folder"
+            with self.assertRaisesRegex(FileNotFoundError, message):
+                babi.load(self.folder / name, 1)
 
     def test_the_summary_has_a_line_a_task(self):
         self.write(qa1_train=many(20), qa1_test=TEST)

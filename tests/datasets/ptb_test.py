@@ -46,9 +46,7 @@ class PtbTest(parameterized.TestCase):
             self.assertEqual("".join(symbols[i] for i in ids), TEXTS[name])
 
     def test_an_archive_is_read_without_unpacking(self):
-        self.write("ptb.{}.txt", folder="x")
-        with tarfile.open(self.folder / "simple-examples.tgz", "w:gz") as archive:
-            archive.add(self.folder / "x", "../../simple-examples/data")
+        self.packed("../../simple-examples/data")
         self.assertEqual(ptb.read(self.folder / "simple-examples.tgz", "test"), TEXTS["test"])
         self.assertCountEqual(
             [path.name for path in self.folder.iterdir()], ["x", "simple-examples.tgz"]
@@ -93,6 +91,43 @@ class PtbTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "one of bytes, characters, got 'words'"):
             ptb.read(self.folder, "test", "words")
 
+    def packed(self, where="simple-examples/data"):
+        self.write("ptb.{}.txt", folder="x")
+        path = self.folder / "simple-examples.tgz"
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(self.folder / "x", where)
+        return path
+
+    def test_a_file_that_is_no_archive_is_told(self):
+        self.write("ptb.{}.txt")
+        message = r"ptb.train.txt: not a whole archive \(file could not be opened successfully\): "
+        with self.assertRaisesRegex(ValueError, message):
+            ptb.load(self.folder / "ptb.train.txt", "train")
+
+    def test_a_damaged_archive_is_told_wherever_it_is_damaged(self):
+        path = self.packed()
+        whole = path.read_bytes()
+        for place in range(0, len(whole) - 8):
+            for damaged in (whole[:place], whole[:place] + b"\x99" + whole[place + 1 :]):
+                path.write_bytes(damaged)
+                try:
+                    self.assertEqual(ptb.read(path, "test"), TEXTS["test"])
+                except ValueError as error:
+                    self.assertIn(f"{path}: not a whole archive (", str(error))
+
+    @parameterized.parameters(-9, 12)
+    def test_a_file_of_half_a_gzip_is_told(self, end):
+        self.write("{}.gz")
+        path = self.folder / "test.gz"
+        path.write_bytes(path.read_bytes()[:end])
+        with self.assertRaisesRegex(ValueError, "test.gz: not a whole gzip file .*: fetch it"):
+            ptb.read(self.folder, "test")
+
+    def test_a_file_under_the_name_of_a_gzip_is_told(self):
+        (self.folder / "test.gz").write_bytes(b"rain")
+        with self.assertRaisesRegex(ValueError, "test.gz: not a whole gzip file"):
+            ptb.read(self.folder, "test")
+
     def test_other_data_is_read_but_said_to_be_other(self):
         self.write("{}")
         ptb.read(self.folder, "test")
@@ -110,6 +145,14 @@ class PtbTest(parameterized.TestCase):
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], r"^train +18 characters of 12 kinds  \" a b n't")
         self.assertRegex(lines[3], "^symbols, the most frequent first: .* n")
+
+    def test_the_command_ends_with_a_sentence_where_it_cannot_read(self):
+        for name in ("cut.tgz", "nowhere"):
+            (self.folder / "cut.tgz").write_bytes(gzip.compress(b"rain")[:-1])
+            command = [sys.executable, "-m", "datasets.ptb", f"--data={self.folder / name}"]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, f"^datasets.ptb: {self.folder / name}[^\n]*\n$")
 
 
 class RealDataTest(parameterized.TestCase):
