@@ -177,7 +177,7 @@ class ArticlesTest(parameterized.TestCase):
         ("half.jsonl.gz", gzip.compress(b"{}\n" * 99)[:-9], "Compressed file ended"),
         ("plain.jsonl.gz", b"{}\n", "Not a gzipped file"),
         ("latin.csv", "id,document\n1,é\n".encode("latin-1"), "expected UTF-8"),
-        ("cut.json", b'[\n{"text": "a"},\n{"te', "expected a JSON list of objects, but: Unterm"),
+        ("cut.json", b'\n [\n{"text": "a"},\n{"te', "expected a JSON list of objects, but: Unterm"),
         ("null.json", b"null", "expected a JSON list of objects, found 'None'"),
         ("text.json", b'{"data": "a"}', "expected a JSON list of objects, found 'a'"),
         ("half.parquet", b"PAR1", "expected a parquet file"),

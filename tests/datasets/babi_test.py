@@ -157,6 +157,15 @@ class FilesTest(parameterized.TestCase):
             except ValueError as error:
                 self.assertRegex(str(error), f"{path}: not a whole archive .*or fetch it again.")
 
+    def test_an_encrypted_archive_is_told(self):
+        path = self.archive(".zip", ["en/qa1_x_train.txt"])
+        content = bytearray(path.read_bytes())
+        content[6] |= 1  # Of the flags of the file, and of the same in the list of files.
+        content[content.index(b"PK\1\2") + 8] |= 1
+        path.write_bytes(content)
+        with self.assertRaisesRegex(ValueError, "babi.zip: not a whole archive .*encrypted"):
+            babi.load(path, 1, "en")
+
     @parameterized.parameters(".tar", ".tar.gz", ".zip")
     def test_a_file_that_is_no_archive_is_told(self, kind):
         path = self.folder / f"babi{kind}"
