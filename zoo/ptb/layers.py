@@ -12,6 +12,19 @@ RETURN = {"return_sequences": True, "return_state": True}
 # Fast LSTMs, and this as the slow cell.
 FAST_SLOW = ("fs_eurnn", "fs_goru", "fs_lstm", "fs_rum")
 STACKS = ("hyper_lstm", "layer_norm_lstm", "lstm", "nas", "qrnn", "rum", "weight_dropped_lstm")
+OF_RUM = ("eta", "lambda_", "activation", "update_gate", "rum_layer_norm")
+# The models that take a flag which not all of them do.
+TAKEN_BY = {
+    "layers": STACKS,
+    "last_units": STACKS,
+    "fast_cells": FAST_SLOW,
+    "fast_units": FAST_SLOW,
+    "zoneout_h": (*FAST_SLOW, "layer_norm_lstm", "lstm", "rum"),
+    "zoneout_c": (*FAST_SLOW, "layer_norm_lstm", "lstm", "qrnn"),
+    "first_window": ("qrnn",),
+    "weight_dropout": ("qrnn", "weight_dropped_lstm"),
+    **dict.fromkeys(OF_RUM, ("fs_rum", "rum")),
+}
 
 
 def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -31,17 +44,18 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_list(
         "dropout",
         ["0"],
-        "Fraction dropped of the inputs of layers (fs_: of cells) and of the readout. Not fs_: or "
-        "one for each layer, then one for the readout.",
+        "Fraction dropped of the inputs of layers (fs_: of cells) and of the readout. Or one for "
+        "each layer (fs_: one for all cells), then one for the readout.",
         **options,
     )
+    flags.register_validator("dropout", _fractions, "must be fractions from 0 to 1", flag_values)
     flags.DEFINE_bool(
         "variational_dropout", False, "Whether the same units are dropped in all steps.", **options
     )
     flags.DEFINE_bool("tie_embedding", False, "Whether the readout is the embedding.", **options)
     for name, meaning in (
         ("zoneout_h", "Probability of a unit of h (LSTM) or of RUM's state not to be updated."),
-        ("zoneout_c", "Probability of a unit of the LSTM's c not to be updated."),
+        ("zoneout_c", "Probability of a unit of the LSTM's or QRNN's c not to be updated."),
     ):
         flags.DEFINE_float(name, 0.0, meaning, 0.0, 1.0, **options)
     flags.DEFINE_float("eta", None, "RUM: norm of the state, for time normalization.", **options)
@@ -60,13 +74,39 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
     )
 
 
+def _fractions(texts):
+    try:
+        return bool(texts) and all(0 <= float(text) <= 1 for text in texts)
+    except ValueError:
+        return False
+
+
+def check_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Refuses flags that --model does not take, where they are not as by default.
+
+    Raises:
+        SystemExit: if there are any, with their names and the models that take them.
+    """
+    model = flag_values.model
+    refused = [
+        f"no --{name} (it is for {', '.join(models)})"
+        for name, models in TAKEN_BY.items()
+        if model not in models and flag_values[name].value != flag_values[name].default
+    ]
+    if model in FAST_SLOW and len(flag_values.dropout) > 2:
+        refused.append("more than two of --dropout, one for its cells and one for the readout")
+    if refused:
+        raise SystemExit(f"--model={model} does not take these flags: {'; '.join(refused)}.")
+
+
 def layers_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> list[keras.layers.RNN]:
     """Returns the layers that the flags of `define_flags` choose, the first first.
 
     Raises:
-        SystemExit: if a cell refuses the value of a flag.
+        SystemExit: if the model does not take a flag, or refuses its value.
     """
     values = flag_values
+    check_flags(values)
     try:
         if values.model in FAST_SLOW:
             return [_layer(_fast_slow_cell(values))]

@@ -62,12 +62,21 @@ def texts() -> tuple[str, np.ndarray, np.ndarray, np.ndarray]:
             ids.append(of_split)
     except (OSError, ValueError) as error:
         sys.exit(f"--data={FLAGS.data}: {error}")
+    if "\n" not in symbols:
+        sys.exit(f"--data={FLAGS.data}: the train split has no ends of lines, where texts start.")
     return symbols, *ids
 
 
 def count_steps(characters: int) -> None:
-    """Sets --steps from --epochs, passes over the text, and --max_steps."""
-    passes = steps_per_pass(characters, FLAGS.batch_size, FLAGS.window)
+    """Sets --steps from --epochs, passes over the text, and --max_steps.
+
+    Raises:
+        SystemExit: if the text is too short for a step.
+    """
+    try:
+        passes = steps_per_pass(characters, FLAGS.batch_size, FLAGS.window)
+    except ValueError as error:
+        sys.exit(f"zoo.ptb.train: {error}")
     if not FLAGS["steps_per_epoch"].present:
         FLAGS.steps_per_epoch = passes
     if FLAGS.epochs:
@@ -97,17 +106,23 @@ def compiled_model(symbols: str, passes: int) -> CharacterModel:
     Args:
         symbols: the characters that ids stand for.
         passes: steps of a pass over the text.
+
+    Raises:
+        SystemExit: if the model does not take a flag, or refuses its value.
     """
-    model = CharacterModel(
-        symbols,
-        layers.layers_from_flags(),
-        FLAGS.embedding_units or None,
-        layers.dropout_from_flags(),
-        FLAGS.variational_dropout,
-        FLAGS.tie_embedding,
-        training_rows=FLAGS.batch_size,
-        evaluation_rows=FLAGS.evaluation_rows,
-    )
+    try:
+        model = CharacterModel(
+            symbols,
+            layers.layers_from_flags(),
+            FLAGS.embedding_units or None,
+            layers.dropout_from_flags(),
+            FLAGS.variational_dropout,
+            FLAGS.tie_embedding,
+            training_rows=FLAGS.batch_size,
+            evaluation_rows=FLAGS.evaluation_rows,
+        )
+    except ValueError as error:
+        sys.exit(f"zoo.ptb.train: {error}")
     model.compile(
         ClippedAdam(learning_rate(passes), FLAGS.clip_norm, epsilon=1e-8),
         loss=SummedCrossentropy(),
@@ -115,6 +130,14 @@ def compiled_model(symbols: str, passes: int) -> CharacterModel:
         jit_compile=run.jit_compile(),
     )
     return model
+
+
+def numbers(texts: list[str]) -> bool:
+    """Whether texts are finite numbers, none below 0."""
+    try:
+        return all(0 <= float(text) < math.inf for text in texts)
+    except ValueError:
+        return False
 
 
 def test_figures(model: CharacterModel, ids: np.ndarray) -> dict:
@@ -127,6 +150,7 @@ def main(_) -> None:
     """Trains, tests, and leaves a working folder."""
     if FLAGS.strategy == "multi_worker":
         sys.exit("This recipe carries states from step to step on one machine: --strategy=mirrored")
+    layers.check_flags()
     symbols, train, validation, test = texts()
     count_steps(len(train))
     strategy = run.start()
@@ -164,6 +188,8 @@ if __name__ == "__main__":
     )
     flags.DEFINE_list("learning_rates", ["2e-3"], "Of Adam, one after the other.")
     flags.DEFINE_list("learning_rate_epochs", [], "Epochs after which the next one holds.")
+    for name in ("learning_rates", "learning_rate_epochs"):
+        flags.register_validator(name, numbers, "must be numbers, with commas between them")
     flags.register_multi_flags_validator(
         ["learning_rates", "learning_rate_epochs"],
         lambda f: len(f["learning_rates"]) == len(f["learning_rate_epochs"]) + 1,

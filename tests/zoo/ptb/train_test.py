@@ -1,6 +1,8 @@
 """The recipe: exact restart amid a pass, two devices equal to one, its flags."""
 
+import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 from unittest import mock
@@ -10,7 +12,8 @@ import numpy as np
 from absl import flags
 from absl.testing import absltest, flagsaver, parameterized
 
-from tests.zoo.ptb.recipe_folder import RecipeFolder
+from tests.zoo import recipe
+from tests.zoo.ptb.recipe_folder import SMALL, RecipeFolder
 from tests.zoo.ptb.small_model import lstm_model
 from zoo import run
 from zoo.ptb.model import BitsPerCharacter, SummedCrossentropy
@@ -18,6 +21,39 @@ from zoo.ptb.windows import Windows, evaluation_windows
 
 FLAGS = flags.FLAGS
 TEXT = np.random.default_rng(0).integers(5, size=20).astype("int32")
+
+
+# Flags of the recipe, and what is said of them.
+REFUSED = (
+    (["--model=nas", "--eta=1"], "does not take these flags: no --eta (it is for fs_rum, rum)."),
+    (["--tie_embedding"], "zoo.ptb.train: `tie_embedding` asks for a last layer of"),
+    (["--dropout=0.1,0.2,0.3"], "zoo.ptb.train: `dropout` must be a fraction, or 2, one for each"),
+    (["--dropout=1.5"], "flag --dropout=['1.5']: must be fractions from 0 to 1"),
+    (["--learning_rates=abc"], "flag --learning_rates=['abc']: must be numbers, with commas"),
+    (["--learning_rates=nan"], "flag --learning_rates=['nan']: must be numbers, with commas"),
+    (["--learning_rate_epochs=-1"], "flag --learning_rate_epochs=['-1']: must be numbers"),
+    (["--window=70"], "zoo.ptb.train: A text of 75 characters has no window of 70 characters in 4"),
+)
+
+# Run as a program: starts the recipe on lists of flags, and prints what it says when it ends.
+PROBE = """
+import json, runpy, sys
+from absl import app, flags
+from absl.testing import flagsaver
+
+cases, sys.argv = json.loads(sys.argv[1]), ["zoo/ptb/train.py"]
+app.run = lambda main: None
+recipe = runpy.run_module("zoo.ptb.train", run_name="__main__")
+said = []
+for arguments in cases:
+    with flagsaver.flagsaver():
+        try:
+            flags.FLAGS(["zoo/ptb/train.py", *arguments])
+            recipe["main"](None)
+        except (SystemExit, flags.Error) as error:
+            said.append(str(error))
+print(json.dumps(said))
+"""
 
 
 class Killed(BaseException):
@@ -87,6 +123,25 @@ class RecipeTest(RecipeFolder):
             self.assertGreater(ours.pop("characters_per_second"), 0)
             for name, value in ours.items():
                 self.assertAlmostEqual(value, theirs[name], delta=2e-5 * max(1, abs(value)))
+
+    def test_flags_that_cannot_be_are_told_in_a_sentence(self):
+        one_line = self.folder / "one_line"
+        one_line.mkdir()
+        for split in ("train", "valid", "test"):
+            (one_line / f"ptb.{split}.txt").write_text("abc")
+        refused = [*REFUSED, ([f"--data={one_line}"], "the train split has no ends of lines")]
+        cases = [
+            [*SMALL, f"--data={self.folder}", f"--workdir={self.folder / str(number)}", *more]
+            for number, (more, _) in enumerate(refused)
+        ]
+        program = [sys.executable, "-c", PROBE, json.dumps(cases)]
+        done = subprocess.run(program, cwd=recipe.ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        said = json.loads(done.stdout.splitlines()[-1])
+        for (more, message), sentence in zip(refused, said, strict=True):
+            with self.subTest(more):
+                self.assertIn(message, sentence)
+                self.assertNotIn("\n", sentence)
 
     def test_data_that_is_not_there_is_told_in_a_sentence(self):
         done = self.run_recipe("refused", "--data=nowhere")
