@@ -255,17 +255,22 @@ def _is_chief() -> bool:
 
 def _workdir() -> pathlib.Path:
     workdir = pathlib.Path(FLAGS.workdir)
-    workdir.mkdir(parents=True, exist_ok=True)
+    try:
+        workdir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"--workdir={FLAGS.workdir} cannot be made: {error.strerror}.")
     return workdir
 
 
 def _lock(workdir: pathlib.Path) -> None:
     """Ends the program if another one trains in the folder; holds the lock until exit."""
-    descriptor = os.open(workdir / ".lock", os.O_CREAT | os.O_RDWR)
     try:
+        descriptor = os.open(workdir / ".lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit(f"Another process is training in {workdir}: stop it, or choose another --workdir.")
+    except OSError as error:
+        sys.exit(f"--workdir={workdir} cannot be written: {error.strerror}.")
 
 
 def _recipe() -> str:

@@ -271,39 +271,5 @@ class KillBeforeWrite:
             patch.stop()
 
 
-class StartTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.enter_context(flagsaver.flagsaver())
-        self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
-    def parse(self, *more: str):
-        FLAGS(["zoo/recall/train.py", f"--workdir={self.workdir}", "--steps=5", *more])
-
-    @parameterized.parameters(
-        (["--workdir="], "--workdir=FOLDER"),
-        (["--jit_compile=true", "--strategy=mirrored"], "leave one of them out"),
-        (["--logical_devices=2"], "is for --strategy=mirrored"),
-        (["--strategy=multi_worker"], "needs TF_CONFIG"),
-    )
-    def test_flags_that_do_not_go_together_are_refused(self, more, message):
-        self.parse(*more)
-        with self.assertRaisesRegex(SystemExit, message):
-            run.start()
-
-    def test_a_finished_run_says_so_and_trains_no_more(self):
-        self.parse()
-        (self.workdir / "metrics.json").write_text('{"steps": 5}')
-        with self.assertRaises(SystemExit) as done:
-            run.start()
-        self.assertEqual(done.exception.code, 0)
-
-    def test_two_processes_cannot_train_in_one_folder(self):
-        self.parse()
-        run.start()
-        with self.assertRaisesRegex(SystemExit, "Another process is training"):
-            run.start()
-
-
 if __name__ == "__main__":
     absltest.main()
