@@ -11,6 +11,7 @@ times makes a batch; one that is given once belongs to all its examples. TensorF
 to gRPC on port 8500 and to REST on port 8501. REST asks by Python's standard library alone.
 """
 
+import http.client
 import json
 import sys
 import urllib.error
@@ -106,6 +107,8 @@ def ask_rest(
         raise ConnectionError(_no_server(address)) from error
     except TimeoutError as error:
         raise TimeoutError(_no_answer(address, timeout)) from error
+    except http.client.HTTPException as error:
+        raise ValueError(f"{address} does not speak REST: is it the port of gRPC?") from error
     # Where there is one output, the server sends it without its name.
     return outputs if isinstance(outputs, dict) else {"output": outputs}
 

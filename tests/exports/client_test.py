@@ -67,6 +67,11 @@ class ClientTest(parameterized.TestCase):
         with self.assertRaisesRegex(ConnectionError, "no server answers at 127.0.0.1:1: start one"):
             ask("recall", INPUTS, CLOSED)
 
+    def test_rest_on_the_port_of_grpc_is_told_in_a_sentence(self):
+        address = self.server.grpc_address
+        with self.assertRaisesRegex(ValueError, f"{address} does not speak REST: is it the port"):
+            client.ask_rest("recall", INPUTS, address)
+
     @parameterized.parameters("grpc", "rest")
     def test_a_late_answer_is_not_waited_for(self, protocol):
         with server.Server({"recall": self.directories["recall"]}, latency=1.0) as late:
