@@ -59,6 +59,7 @@ PARAMETERS = {
         "table1_rum_lambda0_t50": 11_060,
         "table1_rum_lambda1_eta1_t30": 9_560,
         "table1_rum_lambda1_eta1_t50": 11_060,
+        "table1_rum_lambda1_t100": 14_810,
         "table1_rum_lambda1_t30": 9_560,
         "table1_rum_lambda1_t50": 11_060,
     },
