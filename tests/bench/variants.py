@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
-from unittest import mock
 
 import keras
 import numpy as np
@@ -36,15 +35,7 @@ class MatrixRUMCell(rum_keras.RUMCell):
         return h, [h, ops.reshape(R - ops.eye(self.units), (-1, self.units**2))]
 
 
-class PlainRUM(rum_keras.RUM):
-    """RUM where TensorFlow has no XLA: plain ops, in training too."""
-
-    def call(self, *args, **kwargs):
-        with mock.patch.object(tf.test, "is_built_with_xla", return_value=False):
-            return super().call(*args, **kwargs)
-
-
-def layer_steps(layer: keras.Layer, configuration: Configuration) -> dict:
+def layer_steps(layer: keras.Layer, configuration: Configuration, training: bool = True) -> dict:
     """Returns functions of a layer's passes over random sequences, each an ordinary graph."""
     x = tf.constant(np.random.default_rng(0).normal(size=configuration[:3]), "float32")
     layer.build(x.shape)
@@ -58,7 +49,7 @@ def layer_steps(layer: keras.Layer, configuration: Configuration) -> dict:
     def both():
         with tf.GradientTape() as tape:
             tape.watch(x)
-            outputs = layer(x, training=True)
+            outputs = layer(x, training=training)
             loss = tf.reduce_sum(outputs**2)
         return tape.gradient(loss, [x, *variables])
 
@@ -112,14 +103,14 @@ def variants(configuration: Configuration, quick: bool) -> dict[str, Callable[[]
     """Returns by name the functions that make a variant's functions to time."""
     units, lambda_ = configuration.units, configuration.lambda_
 
-    def of(layer):
-        return lambda: layer_steps(layer(), configuration)
+    def of(layer, **options):
+        return lambda: layer_steps(layer(), configuration, **options)
 
     def rum(cell):
         return keras.layers.RNN(cell(units, lambda_=lambda_), return_sequences=True)
 
-    def layer(kind=rum_keras.RUM):
-        return kind(units, lambda_=lambda_, return_sequences=True)
+    def layer():
+        return rum_keras.RUM(units, lambda_=lambda_, return_sequences=True)
 
     found = {
         "GRU": of(lambda: keras.layers.GRU(units, return_sequences=True, use_cudnn=False)),
@@ -128,7 +119,7 @@ def variants(configuration: Configuration, quick: bool) -> dict[str, Callable[[]
     }
     if quick:
         return found
-    found["RUM, plain ops"] = of(lambda: layer(PlainRUM))
+    found["RUM, plain ops"] = of(layer, training=False)
     found["LSTM"] = of(lambda: keras.layers.LSTM(units, return_sequences=True, use_cudnn=False))
     if lambda_:
         found["N x N matrices"] = of(lambda: rum(MatrixRUMCell))
