@@ -31,6 +31,7 @@ from rum_keras.rum_recurrence import (
     outer_products,
     plus_identity,
     product,
+    reflect,
     scan,
     twice,
 )
@@ -111,7 +112,7 @@ def _step_back(options, U, carry, inputs):
     turned = p + inverse_s * (aq * (2 * t + a) - (dot(a + t, a + t) - 1) * q)
     depsilon = delta + 2 * two * inverse_epsilon * turned
     dz = tf.concat([dtau, dgate], axis=-1)
-    dh = u * dh + _reflect(_reflect(delta_h, m, two), a, two) + product(dz, U, transpose=True)
+    dh = u * dh + reflect(reflect(delta_h, m, two), a, two) + product(dz, U, transpose=True)
     return (dh, R, M), (dz, depsilon, delta if options.lambda_ else None)
 
 
@@ -133,10 +134,6 @@ def _last_memory(D, dD):
     R = plus_identity(D)
     moment = tf.matmul(dD, R, transpose_b=True)
     return R, (moment - tf.transpose(moment, (0, 2, 1))) / 2
-
-
-def _reflect(v, m, twice):
-    return v - twice * dot(m, v) * m
 
 
 def _normalize_gradient(dh, h, inverse_h, eta):

@@ -96,8 +96,7 @@ def _rotate(h, R_transposed, a, m, twice, compiled):
     Rows times the transposed R is the product that needs no transposition of it.
     """
     if R_transposed is None:
-        left_a, left_m = left(a, m, a, m, twice)
-        return h + (left_a * dot(a, h) + left_m * dot(m, h)), None, (None, None)
+        return reflect(reflect(h, a, twice), m, twice), None, (None, None)
     vectors = tf.matmul(tf.stack([a, m, h], axis=1), R_transposed)
     Ra, Rm, Rh = tf.unstack(vectors, axis=1)
     left_a, left_m = left(Ra, Rm, a, m, twice)
@@ -131,6 +130,11 @@ def bisector(a: tf.Tensor, t: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def direction(v: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
     """Returns `v / |v|`. The clipping is for XLA: see `rum_keras.rotation.direction`."""
     return tf.clip_by_value(v * inverse, -2.0, 2.0)
+
+
+def reflect(v: tf.Tensor, unit: tf.Tensor, twice: tf.Tensor) -> tf.Tensor:
+    """Returns `(I - twice unit unit') v`."""
+    return v - twice * dot(unit, v) * unit
 
 
 def twice(inverse_epsilon: tf.Tensor, inverse_tau: tf.Tensor) -> tf.Tensor:
