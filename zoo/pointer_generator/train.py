@@ -160,7 +160,8 @@ def main(_) -> None:
         }
         with strategy.scope():
             model = make_model(words)
-            if FLAGS["from"].value and not pathlib.Path(FLAGS.workdir, "backup").exists():
+            saved = pathlib.Path(FLAGS.workdir, "backup", "checkpoint").exists()
+            if FLAGS["from"].value and not saved:  # Else the checkpoint has all weights.
                 take_weights(model, FLAGS["from"].value)
             optimizer = ClippedAdagrad(
                 FLAGS.learning_rate, FLAGS.initial_accumulator_value, FLAGS.clip_norm

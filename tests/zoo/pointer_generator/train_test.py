@@ -16,6 +16,7 @@ class RecipeTest(RecipeFolder):
         self.assertEqual(self.process.returncode, 0, self.process.stderr)
         metrics = json.loads((self.whole / "metrics.json").read_text())
         self.assertEqual(metrics["recipe"], "zoo.pointer_generator.train")
+        self.assertEqual(metrics["steps_taken"], 6)
         test = metrics["test"]
         self.assertAlmostEqual(test["perplexity"], np.exp(test["loss"]), delta=1e-3)
         for left in ("best.keras", "vocabulary.txt", "corpus.json", "figures/gradients.png"):
@@ -31,7 +32,10 @@ class RecipeTest(RecipeFolder):
 
     def test_coverage_from_a_run_without_it_adds_its_weight_and_nothing_else(self):
         workdir, start = self.folder / "coverage", f"--from={self.whole}"
-        done = train(self.data, workdir, "--coverage", start, "--learning_rate=0", "--steps=3")
+        options = "--coverage", start, "--learning_rate=0", "--steps=3"
+        # Before its first checkpoint, which is at step 2: it has taken no weights for good.
+        self.assertEqual(train(self.data, workdir, *options, killed_at=1).returncode, -9)
+        done = train(self.data, workdir, *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         before, after = kept.load_model(self.whole), kept.load_model(workdir)
         ours, theirs = (
